@@ -6,6 +6,7 @@ mod agent;
 mod class;
 mod compare;
 mod dump;
+mod export;
 mod first_word;
 mod meta;
 mod object;
@@ -103,6 +104,9 @@ commands! {
         Diff in compare::diff;
         Trend in compare::trend;
         Check in compare::check;
+    }
+    "For other engines" {
+        Export in export;
     }
     "Look at objects" {
         Show in object::show;

@@ -61,11 +61,11 @@ impl<'a, R> Chunked<'a, R> {
         // If the first chunk is wrong, nothing at all is written.
         let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
         in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
-            text.bytes.extend_from_slice(head);
+            text.made.extend_from_slice(head);
             let (mut rows, mut made) = (rows(chunk).into_iter(), 0);
             loop {
-                made += self.push(&mut text.bytes, &mut rows)?;
-                if !is_long(&text.bytes) {
+                made += self.push(&mut text.made, &mut rows)?;
+                if !is_long(&text.made) {
                     break;
                 }
                 check()?;

@@ -6,25 +6,31 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Bytes that a thread's buffer may keep between items, and above which a text goes out before it is whole.
 const KEPT: usize = 16 << 20;
 
-/// What is written, and whose turn it is.
-struct Turn<'o> {
-    out: &'o mut (dyn Write + Send),
+/// Takes what was made, and leaves an empty one.
+pub(super) type Put<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
+
+/// Where results go, and whose turn it is.
+struct Turn<'o, T> {
+    put: Put<'o, T>,
     number: u64,
     failed: Option<io::Error>,
 }
 
-struct Shared<'o> {
-    turn: Mutex<Turn<'o>>,
+struct Shared<'o, T> {
+    turn: Mutex<Turn<'o, T>>,
     changed: Condvar,
 }
 
-/// The text of an item.
-pub(super) struct Text<'s, 'o> {
-    /// What is still to be written.
-    pub(super) bytes: Vec<u8>,
+/// What an item becomes.
+pub(super) struct Item<'s, 'o, T: Default> {
+    /// What is still to go out.
+    pub(super) made: T,
     number: u64,
-    shared: &'s Shared<'o>,
+    shared: &'s Shared<'o, T>,
 }
+
+/// The text of an item.
+pub(super) type Text<'s, 'o> = Item<'s, 'o, Vec<u8>>;
 
 /// Whether a text goes out before it is whole.
 #[inline(always)]
@@ -36,31 +42,40 @@ impl Text<'_, '_> {
     /// Writes what there is if that is much, when it is the item's turn: what one item becomes need not fit into memory.
     #[inline(always)]
     pub(super) fn limit(&mut self) {
-        if is_long(&self.bytes) {
-            self.write(Ok(()), Part::More);
+        if is_long(&self.made) {
+            self.send();
         }
     }
+}
 
-    /// Waits for the item's turn and writes, if it was made; says whether all went well so far.
+impl<T: Default> Item<'_, '_, T> {
+    /// Lets go out what there is, when it is the item's turn; there is more to come. Says whether all went well so far.
     #[inline(never)]
-    fn write(&mut self, made: io::Result<()>, part: Part) -> bool {
+    pub(super) fn send(&mut self) -> bool {
+        self.go_out(Ok(()), Part::More)
+    }
+
+    /// Waits for the item's turn and lets go out what was made, if it was; says whether all went well so far.
+    fn go_out(&mut self, made: io::Result<()>, part: Part) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         if turn.failed.is_none()
-            && let Err(error) = made.and_then(|()| turn.out.write_all(&self.bytes))
+            && let Err(error) = made.and_then(|()| (turn.put)(&mut self.made))
         {
             turn.failed = Some(error);
         }
         turn.number += u64::from(part == Part::Last);
         self.shared.changed.notify_all();
-        self.bytes.clear();
+        if turn.failed.is_some() {
+            self.made = T::default();
+        }
         turn.failed.is_none()
     }
 }
 
-/// What is written of an item.
+/// What goes out of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// There is more to come.
@@ -70,7 +85,7 @@ enum Part {
 }
 
 /// A thread that panics must not let the others wait for its turn.
-impl Drop for Text<'_, '_> {
+impl<T: Default> Drop for Item<'_, '_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,28 +97,48 @@ impl Drop for Text<'_, '_> {
 
 /// Lets all threads of the pool make text of the items, and writes the texts in the order of the items.
 ///
-/// Each thread holds the text of one item: it waits for its turn before it takes the next.
-///
 /// # Errors
-/// The first error of `out`, or of `make`: of an item that it fails for nothing more is written.
+/// As [`ordered`].
 pub(super) fn in_order<I: Send>(
     items: impl Iterator<Item = I> + Send,
     out: &mut (dyn Write + Send),
     make: impl Fn(I, &mut Text<'_, '_>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
+    let mut put = |text: &mut Vec<u8>| {
+        let written = out.write_all(text);
+        text.clear();
+        // Not of each long text: the next one of the item is as long.
+        if text.capacity() > 4 * KEPT {
+            text.shrink_to(KEPT);
+        }
+        written
+    };
+    ordered(items, &mut put, make)
+}
+
+/// Lets all threads of the pool make something of the items, and puts it out in the order of the items.
+///
+/// Each thread holds what one item becomes: it waits for its turn before it takes the next.
+///
+/// # Errors
+/// The first error of `put`, or of `make`: of an item that it fails for nothing more goes out.
+pub(super) fn ordered<I: Send, T: Default + Send>(
+    items: impl Iterator<Item = I> + Send,
+    put: Put<'_, T>,
+    make: impl Fn(I, &mut Item<'_, '_, T>) -> io::Result<()> + Sync,
+) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
-    let shared = Shared { turn: Mutex::new(Turn { out, number: 0, failed: None }), changed: Condvar::new() };
+    let shared = Shared { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
     rayon::broadcast(|_| {
-        let mut text = Text { bytes: Vec::new(), number: 0, shared: &shared };
+        let mut out = Item { made: T::default(), number: 0, shared: &shared };
         loop {
             let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, item)) = next else { return };
-            text.number = number;
-            let made = make(item, &mut text);
-            if !text.write(made, Part::Last) {
+            out.number = number;
+            let made = make(item, &mut out);
+            if !out.go_out(made, Part::Last) {
                 return;
             }
-            text.bytes.shrink_to(KEPT);
         }
     });
     let turn = shared.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +157,7 @@ mod tests {
             if item.is_multiple_of(3) {
                 std::thread::yield_now();
             }
-            text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
+            text.made.extend_from_slice(format!("{item}\n").as_bytes());
             Ok(())
         };
         in_order(0..5000, &mut out, make).unwrap();
@@ -150,7 +185,7 @@ mod tests {
             taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         });
         let result = in_order(items, &mut Full(100), |_, text| {
-            text.bytes.extend_from_slice(b"0123456789");
+            text.made.extend_from_slice(b"0123456789");
             Ok(())
         });
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
@@ -161,7 +196,7 @@ mod tests {
     fn what_cannot_be_made_is_not_written_and_nothing_after_it() {
         let mut out = Vec::new();
         let make = |item: u64, text: &mut Text<'_, '_>| {
-            text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
+            text.made.extend_from_slice(format!("{item}\n").as_bytes());
             if item < 3 { Ok(()) } else { Err(io::Error::other(item.to_string())) }
         };
         let error = in_order(0..1000, &mut out, make).unwrap_err();
@@ -173,9 +208,9 @@ mod tests {
         let mut out = Vec::new();
         let make = |item: u8, text: &mut Text<'_, '_>| {
             for _ in 0..40 {
-                text.bytes.resize(text.bytes.len() + (1 << 20), item);
+                text.made.resize(text.made.len() + (1 << 20), item);
                 text.limit();
-                assert!(text.bytes.len() <= KEPT);
+                assert!(text.made.len() <= KEPT);
             }
             Ok(())
         };

@@ -110,6 +110,14 @@ pub(super) fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> io::Result<()
     Ok(row.serialize(&mut Serializer::with_formatter(out, formatter))?)
 }
 
+/// Appends a text in quotes.
+///
+/// # Errors
+/// If it cannot be serialized.
+pub(super) fn push_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    Ok(text.serialize(&mut Serializer::with_formatter(out, Pretty::default()))?)
+}
+
 /// Bytes that the serializer fills before they are passed on. What is held back of a wrong answer is more than that.
 const BUFFER: usize = 1 << 13;
 /// Rows that are not there, in a document.

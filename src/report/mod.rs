@@ -5,6 +5,7 @@
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
 //!   them. [`chunked`] writes answers of millions of rows with all threads.
 //! * [`grid`] is what a page shows of an answer, [`html`] shows it.
+//! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
@@ -35,6 +36,7 @@ pub mod sarif;
 pub mod stacks;
 pub mod stream;
 pub mod table;
+pub mod tables;
 pub mod tree;
 pub mod value;
 

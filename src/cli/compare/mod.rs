@@ -4,5 +4,4 @@ pub(crate) mod check;
 pub(crate) mod diff;
 mod pair;
 mod place_lines;
-mod several;
 pub(crate) mod trend;

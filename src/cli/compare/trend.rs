@@ -25,7 +25,7 @@ use crate::report::value::{Value, list};
 
 use super::diff::places_of;
 use super::place_lines;
-use super::several::{OneDump, SeveralInput};
+use crate::cli::shared::several::{OneDump, SeveralInput};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend monday.hprof tuesday.hprof wednesday.hprof

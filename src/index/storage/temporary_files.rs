@@ -150,30 +150,63 @@ const OWNER: &str = "owner";
 /// A temporary directory, with all that is put into it.
 #[derive(Debug)]
 pub(crate) struct TemporaryDir {
+    // Dropped in this order, as those of a file. Once it has its name nothing is there to be removed.
     dir: TempDir,
-    _listed: Listed,
+    listed: Listed,
     /// Locked, if that could be done.
-    _owner: Option<File>,
+    owner: Option<File>,
 }
 
 impl TemporaryDir {
     /// Creates a directory in that of the system for such things, and removes those there, of the same prefix, whose
     /// processes were killed.
     pub(crate) fn create(prefix: &str) -> io::Result<Self> {
-        Self::create_in(&std::env::temp_dir(), prefix)
+        Self::create_in(&std::env::temp_dir(), prefix, 0o700)
     }
 
-    fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
+    /// The same in `parent`. All that `mode` and the process's mask permit may be done with it.
+    pub(crate) fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
         let mut left = left();
         let mut builder = Builder::new();
         #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+        #[cfg(not(unix))]
+        let _ = mode;
         let dir = builder.prefix(prefix).tempdir_in(parent)?;
         let name = Left::Tree(dir.path().to_owned());
         left.push(name.clone());
         let owner = own(dir.path()).ok();
-        Ok(Self { dir, _listed: Listed(name), _owner: owner })
+        Ok(Self { dir, listed: Listed(name), owner })
+    }
+
+    /// Gives the directory its name, in the same directory, in place of what has it.
+    pub(crate) fn publish(self, path: &Path) -> io::Result<()> {
+        let Self { dir, listed, owner } = self;
+        // What is there moves into a temporary directory: no rename replaces a directory that is not empty.
+        let old = match (fs::symlink_metadata(path), path.parent(), dir.path().file_name()) {
+            (Ok(_), Some(parent), Some(name)) => {
+                Some(Self::create_in(parent, &format!("{}-old-", name.to_string_lossy()), 0o700)?)
+            }
+            _ => None,
+        };
+        // Held meanwhile: a signal would remove what has no name any more, or not yet.
+        let held = left();
+        if owner.is_some() {
+            fs::remove_file(dir.path().join(OWNER))?;
+        }
+        if let Some(old) = &old {
+            fs::rename(path, old.path().join("replaced"))?;
+        }
+        let named = fs::rename(dir.path(), path);
+        if named.is_err()
+            && let Some(old) = &old
+        {
+            let _ = fs::rename(old.path().join("replaced"), path);
+        }
+        drop(held);
+        drop((listed, owner));
+        named
     }
 
     /// Where it is.
@@ -303,9 +336,20 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_gets_its_name_in_place_of_another() {
+        let all = tempfile::tempdir().unwrap();
+        for text in ["one", "two"] {
+            let dir = TemporaryDir::create_in(all.path(), ".t-", 0o777).unwrap();
+            fs::write(dir.path().join(text), text).unwrap();
+            dir.publish(&all.path().join("named")).unwrap();
+            assert_eq!((names(all.path()), names(&all.path().join("named"))), (vec!["named".into()], vec![text.into()]));
+        }
+    }
+
+    #[test]
     fn directories_of_killed_processes_are_removed_and_those_of_living_ones_are_not() {
         let all = tempfile::tempdir().unwrap();
-        let create = || TemporaryDir::create_in(all.path(), "t-").unwrap();
+        let create = || TemporaryDir::create_in(all.path(), "t-", 0o700).unwrap();
         for name in ["t-killed", "t-of-nobody", "other"] {
             fs::create_dir(all.path().join(name)).unwrap();
             fs::write(all.path().join(name).join("summary"), "").unwrap();

@@ -154,17 +154,17 @@ impl Formatter<'_, '_, '_, '_> {
 
     #[inline(always)]
     fn put(&mut self, text: &[u8]) {
-        self.text.bytes.extend_from_slice(text);
+        self.text.made.extend_from_slice(text);
     }
 
     #[inline(always)]
     fn hex(&mut self, id: ObjectId) {
-        push_hex(&mut self.text.bytes, id.0);
+        push_hex(&mut self.text.made, id.0);
     }
 
     #[inline(always)]
     fn decimal(&mut self, number: impl Integer) {
-        push_decimal(&mut self.text.bytes, number);
+        push_decimal(&mut self.text.made, number);
     }
 
     /// The name of a class to the end of the line.
@@ -172,13 +172,13 @@ impl Formatter<'_, '_, '_, '_> {
     fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
             Some(text) => self.put(&text.name),
-            None => heap_text::end_of_class(&mut self.text.bytes, UNKNOWN, id.0),
+            None => heap_text::end_of_class(&mut self.text.made, UNKNOWN, id.0),
         }
     }
 
     /// A line of a class object, if it refers to something.
     fn reference(&mut self, reference: ClassReference<'_>, id: ObjectId) {
-        heap_text::class_reference(&mut self.text.bytes, reference, id.0);
+        heap_text::class_reference(&mut self.text.made, reference, id.0);
         self.text.limit();
     }
 
@@ -222,7 +222,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 let Some(value) = be_id(fields, *at as usize, self.id_size) else { break };
                 if let Some(value) = ObjectId(value).non_null() {
                     self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
-                    heap_text::target(&mut self.text.bytes, value.0);
+                    heap_text::target(&mut self.text.made, value.0);
                     self.text.limit();
                 }
             }
@@ -236,7 +236,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         if wanted.start == 0 {
             let class = self.class_number(record.class);
             let size = self.plans.array(BasicType::Object, record.length);
-            heap_text::array(&mut self.text.bytes, record.id.0, size, record.trace.0, record.length);
+            heap_text::array(&mut self.text.made, record.id.0, size, record.trace.0, record.length);
             self.end_of_class(self.texts.class(class), record.class);
             self.text.limit();
         }
@@ -245,7 +245,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let elements = record.elements.get(bytes).unwrap_or_default();
         for (index, id) in (wanted.start..).zip(be_ids(elements, self.id_size)) {
             if let Some(value) = id.non_null() {
-                heap_text::element(&mut self.text.bytes, index, value.0);
+                heap_text::element(&mut self.text.made, index, value.0);
             }
         }
     }
@@ -253,7 +253,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let size = self.plans.array(record.element, record.length);
-        let text = &mut self.text.bytes;
+        let text = &mut self.text.made;
         heap_text::array(text, record.id.0, size, record.trace.0, record.length);
         heap_text::end_of_primitive(text, record.element.java_name());
     }
@@ -265,7 +265,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
             return;
         };
         let name = self.class_name(number);
-        heap_text::class(&mut self.text.bytes, record.id.0, &name, record.trace.0);
+        heap_text::class(&mut self.text.made, record.id.0, &name, record.trace.0);
         self.text.limit();
         self.reference(ClassReference::Super, record.super_class);
         self.reference(ClassReference::Loader, record.loader);
@@ -315,7 +315,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 heap_text::Root::Other(&words)
             }
         };
-        heap_text::root(&mut self.text.bytes, root.id.0, kind);
+        heap_text::root(&mut self.text.made, root.id.0, kind);
         self.text.limit();
     }
 }

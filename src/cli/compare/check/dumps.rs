@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::compare::several::OneDump;
+use crate::cli::shared::several::OneDump;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};

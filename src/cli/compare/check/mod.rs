@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::compare::several::{OneDump, SeveralInput};
+use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;

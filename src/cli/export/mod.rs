@@ -1,0 +1,370 @@
+//! `export`: the tables of dumps as files for other engines. [`names`] makes names of directories, [`partition`] the
+//! directories, [`rows`] the answer.
+
+mod names;
+mod partition;
+mod rows;
+pub(crate) mod schema;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::builder::ArgPredicate;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::messages;
+use crate::cli::shared::progress_bar::Bar;
+use crate::cli::shared::session::{Source as _, ensure_right};
+use crate::cli::shared::several::{OneDump, SeveralInput};
+use crate::cli::shared::terminal::ColorArg;
+use crate::index::{Heap, ObjectGraph, Progress};
+use crate::query::tables::{About, Table, Tables, definitions};
+use crate::report;
+use crate::report::number::counted;
+use crate::report::tables::{Format, Shape, Source, Written};
+
+use partition::Partitions;
+use rows::{Exported, Row};
+
+pub(crate) use rows::declared;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli export heap.hprof --to lake
+  hprof-cli export pods/*.hprof.zst --to lake --label service=cart --label release=41
+  hprof-cli export heap.hprof --to lake --format csv --tables classes,objects,com.acme.Session
+  hprof-cli export --schema
+  duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.parquet' GROUP BY 1\"";
+
+/// The words of `--format`.
+const FORMAT: &[Key<FormatArg>] = &[
+    ("parquet", FormatArg::Parquet, "Parquet, compressed: smallest, and engines skip what they do not need"),
+    ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
+    ("ndjson", FormatArg::NdJson, "A JSON object per line"),
+];
+
+/// The words of `--strings`.
+const STRINGS: &[Key<Strings>] = &[
+    ("none", Strings::None, "Nothing of them"),
+    ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
+    ("text", Strings::Text, "Everything, including secrets"),
+];
+
+/// The words of `--report`.
+const REPORT: &[Key<report::Format>] = &[
+    ("table", report::Format::Table, "Table for people"),
+    ("json", report::Format::Json, "One JSON document"),
+    ("csv", report::Format::Csv, "Comma-separated values with a header line"),
+];
+
+/// The file that says that everything is there.
+const SUCCESS: &str = "_SUCCESS";
+
+/// The column of hashes, which `--strings none` hides.
+const HASH: &str = "hash";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FormatArg {
+    Parquet,
+    Csv,
+    NdJson,
+}
+
+/// What is told of texts and values in the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strings {
+    None,
+    Hash,
+    Text,
+}
+
+/// Write dumps as tables for other engines: Parquet, CSV, NDJSON
+///
+/// Writes the tables that `sql` asks as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. A
+/// partition that exists already is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
+/// last, if all dumps were exported. One that cannot be read does not stop the others: the exit code is then 2, else 3 if
+/// a dump is damaged. The same dump gives the same bytes. Dumps hold secrets: without --strings text, columns that contain
+/// values of the heap are null. `--schema` describes the tables.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "hprof-cli export [OPTIONS] --to <DIR> <DUMP>...\n       hprof-cli export --schema",
+    mut_arg("dump", |dump| dump
+        .required(false)
+        .required_unless_present("schema")
+        .default_value_if("schema", ArgPredicate::IsPresent, Some("-"))
+        .hide_default_value(true))
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: SeveralInput,
+
+    /// Only these tables, by name; also names of classes, each of which is a table of its objects
+    /// [default: all but those of classes]
+    #[arg(long, value_name = "TABLE", value_delimiter = ',', help_heading = "Filter")]
+    tables: Vec<String>,
+
+    /// What to write of texts and values in the heap
+    #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
+    strings: Strings,
+
+    /// Directory to write to; it is created if it does not exist
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
+        required_unless_present = "schema",
+        help_heading = "Output"
+    )]
+    to: Option<PathBuf>,
+
+    /// Format of the files
+    #[arg(short, long, value_name = "FORMAT", value_parser = keys(FORMAT), default_value = "parquet", help_heading = "Output")]
+    format: FormatArg,
+
+    /// Name of the dump [default: the file name without .hprof and the like; -2, -3 for others of the same name]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    name: Option<String>,
+
+    /// Label of all dumps, for the tables `labels` and `dumps`
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
+    labels: Vec<(String, String)>,
+
+    /// Print the tables with types and meaning as Markdown
+    #[arg(long, conflicts_with_all = ["to", "tables", "name", "labels"], help_heading = "Output")]
+    schema: bool,
+
+    /// Format of what is printed about the files
+    #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
+    report: report::Format,
+
+    /// When to use color; `auto` respects NO_COLOR
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    color: ColorArg,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE, for example service=cart".to_owned()),
+    }
+}
+
+impl FormatArg {
+    fn format(self) -> anyhow::Result<Format> {
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Ok(Format::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            Self::Parquet => anyhow::bail!(
+                "this hprof-cli was built without Parquet; use --format csv or ndjson, or install it with \
+                 `cargo install hprof-cli --features parquet`"
+            ),
+            Self::Csv => Ok(Format::Csv),
+            Self::NdJson => Ok(Format::NdJson),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    // One of them is there: it is required.
+    let Some(to) = args.to.as_deref().filter(|_| !args.schema) else { return schema::print() };
+    let format = args.format.format()?;
+    let inputs = args.input.inputs();
+    anyhow::ensure!(
+        args.name.is_none() || inputs.len() == 1,
+        "--name is the name of one dump, and {} were given; omit it, or export them one by one",
+        inputs.len()
+    );
+    let names = match &args.name {
+        Some(name) if name.is_empty() => anyhow::bail!("--name is empty; omit it, or say how the dump is called"),
+        Some(name) => vec![name.clone()],
+        None => names::of_dumps(inputs.iter().map(Input::path)),
+    };
+    let mut given = HashSet::new();
+    if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
+        anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
+    }
+    begin(to)?;
+    let run = Run { dumps: inputs.len(), args, to, format };
+    let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
+    let mut errors = Vec::new();
+    for (input, name) in inputs.iter().zip(names) {
+        match run.export(input, &name) {
+            Ok((heap, rows)) => {
+                let one = OneDump::of(&heap, heap.summary().facts().created_ms.get());
+                exported.dumps.push(rows::Dump { one, name, error: None, rows });
+                exported.heap = Some(heap);
+            }
+            Err(error) => {
+                // The error of a dump tells its path; others may not.
+                let path = input.path().display().to_string();
+                let text = format!("{error:#}");
+                let error = if text.contains(&path) { error } else { error.context(format!("{path} was not exported")) };
+                let (one, error_text) = (OneDump::unread(input.path()), Some(format!("{error:#}")));
+                exported.dumps.push(rows::Dump { one, name, error: error_text, rows: Vec::new() });
+                errors.push(error);
+            }
+        }
+    }
+    if errors.is_empty() {
+        let success = to.join(SUCCESS);
+        fs::write(&success, "").with_context(|| format!("cannot write {}", success.display()))?;
+    }
+    if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
+        return Err(error);
+    }
+    rows::show(&exported, args.report, args.color)?;
+    if errors.is_empty() {
+        return Ok(exported.outcome(true));
+    }
+    errors.iter().for_each(messages::error);
+    anyhow::bail!(
+        "{} of {} not exported, so there is no {}; the others are complete",
+        errors.len(),
+        counted(inputs.len() as u64, "dump") + if errors.len() == 1 { " was" } else { " were" },
+        to.join(SUCCESS).display()
+    )
+}
+
+/// Makes the directory, which is not complete from now on.
+fn begin(to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| {
+        format!("cannot create the directory {}; name one where files can be created with --to", to.display())
+    })?;
+    let success = to.join(SUCCESS);
+    match fs::remove_file(&success) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", success.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A table that was asked for.
+enum Asked<'a> {
+    Named(String),
+    OfClass(Box<dyn Table + 'a>),
+}
+
+impl Asked<'_> {
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Named(known) => known == name,
+            Self::OfClass(table) => table.definition().name == name,
+        }
+    }
+
+    fn of_class(&self) -> Option<&dyn Table> {
+        match self {
+            Self::Named(_) => None,
+            Self::OfClass(table) => Some(&**table),
+        }
+    }
+}
+
+/// What is the same for all dumps.
+struct Run<'a> {
+    dumps: usize,
+    args: &'a Args,
+    to: &'a Path,
+    format: Format,
+}
+
+impl Run<'_> {
+    fn export(&self, input: &Input, name: &str) -> anyhow::Result<(Arc<Heap>, Vec<Row>)> {
+        let write = |heap: &Heap, graph: &ObjectGraph| {
+            let bar = Bar::new(input.quiet);
+            let about = About { name: name.to_owned(), labels: self.args.labels.clone() };
+            self.write(heap, graph, about, &bar)
+        };
+        let (heap, graph, (partitions, rows)) = input.with_graph(write)?;
+        ensure_right(&graph)?;
+        partitions.publish()?;
+        Ok((heap, rows))
+    }
+
+    fn write(
+        &self,
+        heap: &Heap,
+        graph: &ObjectGraph,
+        about: About,
+        bar: &Bar,
+    ) -> anyhow::Result<(Partitions, Vec<Row>)> {
+        let bytes = heap.bytes(bar)?;
+        let name = about.name.clone();
+        let tables = Tables::new(heap, graph, bytes, about);
+        let asked = self.tables(&tables)?;
+        let named = |asked: &'_ Asked<'_>| match asked {
+            Asked::Named(name) => tables.find(name),
+            Asked::OfClass(_) => None,
+        };
+        let tables: Vec<&dyn Table> = match asked.as_slice() {
+            [] if self.args.tables.is_empty() => tables.all().map(|table| table as &dyn Table).collect(),
+            asked => asked.iter().filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class())).collect(),
+        };
+        let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
+        let table_names = || tables.iter().map(|table| &*table.definition().name);
+        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format);
+        let begin = |table: usize| {
+            let table = tables.get(table).map(|table| table.definition().name.to_string());
+            bar.begin(&format!("writing {}", table.unwrap_or_default()), 0);
+        };
+        let check = || {
+            if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
+        };
+        let written = report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
+        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| Row {
+            dump: name.clone(),
+            table: table.to_owned(),
+            rows,
+            bytes,
+            parts,
+        };
+        let rows = table_names().zip(written).map(row).collect();
+        Ok((partitions, rows))
+    }
+
+    /// The tables of classes that are asked for, and the others by name.
+    fn tables<'a>(&self, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
+        let mut asked: Vec<Asked<'a>> = Vec::new();
+        for name in &self.args.tables {
+            if asked.iter().any(|known| known.is(name)) {
+                continue;
+            }
+            if tables.find(name).is_some() {
+                asked.push(Asked::Named(name.clone()));
+                continue;
+            }
+            match tables.of_class(name) {
+                Ok(table) => asked.push(Asked::OfClass(table)),
+                // Of many programs not all have a class.
+                Err(none) if self.dumps > 1 => {
+                    if !self.args.input.quiet() {
+                        let path = tables.context().heap.path().display();
+                        messages::line("note", &format!("{path}: there is no table {name}: {none}"));
+                    }
+                }
+                Err(none) => {
+                    let known = definitions();
+                    let known: Vec<&str> = known.iter().map(|definition| &*definition.name).collect();
+                    anyhow::bail!("there is no table {name}, and {none}; tables are {}", known.join(", "));
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
+        let shape = Shape::new(table.definition(), |name, is_secret| match self.args.strings {
+            Strings::None => is_secret || (name == HASH && table.definition().name == "strings"),
+            Strings::Hash => is_secret,
+            Strings::Text => false,
+        });
+        Source { table, shape: Arc::new(shape) }
+    }
+}

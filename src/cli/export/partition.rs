@@ -1,0 +1,90 @@
+//! The directories that a dump is written to: each has a temporary name until all tables of the dump are whole.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::index::storage::temporary_files::TemporaryDir;
+use crate::report::tables::{Files, Format};
+
+use super::names;
+
+/// The partitions of a dump, one a table. Dropped without [`Partitions::publish`], nothing of them stays.
+pub(super) struct Partitions {
+    to: PathBuf,
+    /// `dump=NAME`
+    name: String,
+    format: Format,
+    /// The directories of tables.
+    tables: Vec<String>,
+    /// By table, as far as there are any.
+    made: Vec<TemporaryDir>,
+    is_published: bool,
+}
+
+impl Partitions {
+    /// Of a dump called `name`, in the directory `to`.
+    pub(super) fn new<'a>(
+        to: &Path,
+        name: &str,
+        tables: impl Iterator<Item = &'a str>,
+        format: Format,
+    ) -> Self {
+        Self {
+            to: to.to_owned(),
+            name: format!("dump={}", names::directory(name)),
+            format,
+            tables: tables.map(names::directory).collect(),
+            made: Vec::new(),
+            is_published: false,
+        }
+    }
+
+    fn table(&self, table: usize) -> PathBuf {
+        self.to.join(self.tables.get(table).map_or("", String::as_str))
+    }
+
+    fn file_name(&self, part: u64) -> String {
+        format!("part-{part}.{}", self.format.extension())
+    }
+
+    /// Gives all directories their names, in place of what has them.
+    pub(super) fn publish(mut self) -> io::Result<()> {
+        for (table, dir) in std::mem::take(&mut self.made).into_iter().enumerate() {
+            let path = self.table(table).join(&self.name);
+            dir.publish(&path)
+                .map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))?;
+        }
+        self.is_published = true;
+        Ok(())
+    }
+}
+
+impl Files for Partitions {
+    fn create(&mut self, table: usize, part: u64) -> io::Result<File> {
+        if self.made.len() <= table {
+            let of_table = self.table(table);
+            fs::create_dir_all(&of_table)?;
+            self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), 0o777)?);
+        }
+        let dir = self.made.get(table).ok_or(io::ErrorKind::NotFound)?;
+        File::create_new(dir.path().join(self.file_name(part)))
+    }
+
+    fn name(&self, table: usize, part: u64) -> String {
+        self.table(table).join(&self.name).join(self.file_name(part)).display().to_string()
+    }
+}
+
+impl Drop for Partitions {
+    fn drop(&mut self) {
+        if self.is_published {
+            return;
+        }
+        self.made.clear();
+        // Directories of tables that nothing came into.
+        for table in 0..self.tables.len() {
+            let _ = fs::remove_dir(self.table(table));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What was written, as the answer of the command.
+
+use std::sync::Arc;
+
+use crate::cli::shared::session::Source;
+use crate::cli::shared::several::OneDump;
+use crate::cli::shared::terminal::{self, ColorArg};
+use crate::index::Heap;
+use crate::index::storage::human_bytes::HumanBytes;
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Section};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::json;
+use crate::report::number::{counted, grouped};
+
+/// A table of a dump.
+pub(super) struct Row {
+    pub(super) dump: String,
+    pub(super) table: String,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) parts: u64,
+}
+
+/// A dump.
+pub(super) struct Dump {
+    pub(super) one: OneDump,
+    pub(super) name: String,
+    /// Why it was not exported.
+    pub(super) error: Option<String>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// All dumps.
+pub(super) struct Exported {
+    pub(super) to: String,
+    pub(super) dumps: Vec<Dump>,
+    /// The last that could be read.
+    pub(super) heap: Option<Arc<Heap>>,
+}
+
+impl Source for Exported {
+    fn dump(&self) -> json::Dump<'_> {
+        match (self.dumps.as_slice(), &self.heap) {
+            ([_], Some(heap)) => heap.dump(),
+            (dumps, _) => {
+                let path = dumps.first().map(|dump| dump.one.path.as_str()).unwrap_or_default();
+                json::Dump { path: path.into(), ..json::Dump::default() }
+            }
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.dumps.iter().any(|dump| dump.one.damaged == Some(true))
+    }
+}
+
+/// Shows what was written.
+pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyhow::Result<()> {
+    let rows = || exported.dumps.iter().flat_map(|dump| &dump.rows);
+    let mut answer = Answer::new(columns(), rows()).beside(&beside(), &exported);
+    if format == Format::Table {
+        let (all_rows, all_bytes) =
+            rows().fold((0u64, 0u64), |(rows, bytes), row| (rows + row.rows, bytes + row.bytes));
+        let dumps = exported.dumps.iter().filter(|dump| dump.error.is_none()).count();
+        let line = format!(
+            "{} rows of {} in {}: {}",
+            grouped(all_rows),
+            counted(dumps as u64, "dump"),
+            exported.to,
+            HumanBytes(all_bytes)
+        );
+        answer = answer.under(Section::Line(String::new())).under(Section::Line(line));
+    }
+    exported.show_as("export", format, terminal::style_of(color), answer)?;
+    Ok(())
+}
+
+fn columns<'a>() -> Columns<'a, &'a Row> {
+    Columns::new([
+        Column::text("dump", "the name of the dump, as in `dump=NAME`", |row: &&Row| row.dump.as_str().into())
+            .header("dump")
+            .fit(Fit::Shorten { priority: 0 }),
+        Column::text("table", "the name of the table", |row: &&Row| row.table.as_str().into())
+            .header("table")
+            .fit(Fit::Shorten { priority: 1 }),
+        Column::integer("rows", "rows that were written", |row: &&Row| row.rows.into()).header("rows"),
+        Column::integer("bytes", "size of the files", |row: &&Row| row.bytes.into()).header("bytes"),
+        Column::integer("parts", "files", |row: &&Row| row.parts.into()).header("parts"),
+    ])
+}
+
+fn beside<'a>() -> Columns<'a, &'a Exported> {
+    let more = [
+        Column::text("name", "its name in `dump=NAME`, before it is encoded", |dump: &Dump| {
+            dump.name.as_str().into()
+        }),
+        Column::text("error", "why it was not exported", |dump: &Dump| dump.error.as_deref().into())
+            .or_null("it was exported"),
+    ];
+    let dumps = Columns::new(OneDump::columns(|dump: &Dump| &dump.one).into_iter().chain(more));
+    Columns::new([
+        Column::text("to", "the directory, as it was given", |exported: &&Exported| exported.to.as_str().into()),
+        Column::records("dumps", "the dumps, as they were given", dumps, |exported: &&'a Exported| {
+            &exported.dumps
+        }),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "export",
+        variant: "",
+        about: "A row is a table of a dump. The option is `--report json` or `--report csv`: `--format` is that of the \
+                tables.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }]
+}

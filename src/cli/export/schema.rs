@@ -1,0 +1,58 @@
+//! `export --schema`, and the page docs/tables.md that it is the end of.
+
+use std::io::Write;
+
+use crate::cli::Outcome;
+use crate::cli::shared::output;
+use crate::query::tables::definitions;
+use crate::report::tables::schema::markdown;
+
+/// The line of the page behind which everything is made here.
+const BEGIN: &str = "<!-- The rest of this page is what `hprof-cli export --schema` prints. -->\n";
+
+/// Prints the tables.
+pub(super) fn print() -> anyhow::Result<Outcome> {
+    let mut out = output::stdout();
+    out.write_all(markdown(&definitions()).trim_start().as_bytes())?;
+    output::finish(out)?;
+    Ok(Outcome::Fine)
+}
+
+/// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
+pub fn page(present: &str) -> Option<String> {
+    let (written, _) = present.split_once(BEGIN)?;
+    Some(format!("{written}{BEGIN}{}", markdown(&definitions())))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_the_definitions_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tables.md");
+        let present = std::fs::read_to_string(path).unwrap();
+        let made = page(&present).unwrap();
+        if std::env::var_os("HPROF_CLI_BLESS").is_some() {
+            std::fs::write(path, made).unwrap();
+        } else {
+            assert!(present == made, "docs/tables.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it");
+        }
+    }
+
+    #[test]
+    fn tables_and_columns_have_names_of_their_own_and_a_meaning() {
+        let mut tables = std::collections::HashSet::new();
+        for table in definitions() {
+            assert!(tables.insert(table.name.clone()) && !table.meaning.is_empty(), "{}", table.name);
+            assert!(table.columns.len() <= 64, "{}", table.name);
+            let mut columns = std::collections::HashSet::new();
+            for column in &table.columns {
+                let place = format!("{}.{}", table.name, column.name);
+                assert!(columns.insert(column.name.clone()) && !column.meaning.is_empty(), "{place}");
+                assert!(!column.meaning.contains('\n'), "{place}");
+            }
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The tables of a dump as files for other engines.
+//!
+//! [`write()`] lets all threads make rows: each takes some chunks of a table and encodes what they hold, by [`parquet`],
+//! [`csv`] or [`ndjson`], and the results go into the table's parts in the order of its rows. Where parts and row groups
+//! end depends on rows alone, and nothing of the time or the machine is written: the same dump gives the same bytes.
+
+pub mod csv;
+pub mod ndjson;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub mod schema;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::in_order::{self, Item};
+use crate::query::tables::{Batch, Chunk, Definition, Kind, Question, Table, Values, Wanted};
+
+/// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
+const PART_ROWS: u64 = 8 << 20;
+/// Rows that a thread encodes at once in a format of columns, which is a row group.
+const GROUP_ROWS: u64 = 1 << 20;
+/// A row group has no more rows than this, whatever a table says of its rows.
+const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
+/// Rows of which a thread makes text at once: what is made goes out in order, and others wait for it.
+const TEXT_ROWS: u64 = 1 << 16;
+/// Bytes of text that go out before all of it is made.
+const TEXT_BYTES: usize = 8 << 20;
+/// Rows that are encoded at once: their columns stay in the cache of a core.
+const SLICE_ROWS: usize = 1 << 16;
+
+/// The formats of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Columns, compressed, with statistics.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// A header line, then one line a row.
+    Csv,
+    /// A JSON object a line.
+    NdJson,
+}
+
+impl Format {
+    /// The end of names of files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::NdJson => "ndjson",
+        }
+    }
+
+    fn rows_at_once(self) -> u64 {
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet => GROUP_ROWS,
+            Self::Csv | Self::NdJson => TEXT_ROWS,
+        }
+    }
+}
+
+/// A column as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether it may be null.
+    pub may_be_null: bool,
+    /// Whether it is null in every row, since nothing may be told of it.
+    pub is_hidden: bool,
+}
+
+/// The columns of a table as they are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The columns.
+    pub fields: Vec<Field>,
+}
+
+impl Shape {
+    /// The columns of a table; `is_hidden` says by name and secrecy which are null in every row.
+    pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
+        let field = |column: &crate::query::tables::Column| {
+            let is_hidden = is_hidden(&column.name, column.is_secret);
+            Field {
+                name: column.name.to_string(),
+                kind: column.kind,
+                // The schema does not depend on what is hidden: files of both kinds are one table.
+                may_be_null: column.null.is_some() || column.is_secret || is_hidden,
+                is_hidden,
+            }
+        };
+        Self { fields: definition.columns.iter().map(field).collect() }
+    }
+
+    /// What has to be read: not what is hidden.
+    fn wanted(&self) -> Wanted {
+        let shown = self.fields.iter().enumerate().filter(|(_, field)| !field.is_hidden);
+        Wanted(shown.fold(0, |wanted, (at, _)| wanted | 1 << at.min(63)))
+    }
+}
+
+/// A table, and how it is written.
+pub struct Source<'a> {
+    /// The table.
+    pub table: &'a dyn Table,
+    /// Its columns.
+    pub shape: Arc<Shape>,
+}
+
+/// Makes the files.
+pub trait Files: Send {
+    /// Creates a part of a table: both by number, from 0.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    fn create(&mut self, table: usize, part: u64) -> io::Result<File>;
+
+    /// What a part is called in messages.
+    fn name(&self, table: usize, part: u64) -> String;
+}
+
+/// What was written of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of all parts.
+    pub bytes: u64,
+    /// Parts.
+    pub parts: u64,
+}
+
+/// Writes tables, each with at least one part. `begin` is told which table comes next; `check` fails if what was read was
+/// wrong. Returns what was written, by table.
+///
+/// # Errors
+/// If rows cannot be read or files cannot be written, and what `check` says.
+pub fn write(
+    tables: &[Source<'_>],
+    format: Format,
+    files: &mut dyn Files,
+    begin: &(dyn Fn(usize) + Sync),
+    check: &(dyn Fn() -> io::Result<()> + Sync),
+) -> io::Result<Vec<Written>> {
+    let mut tasks = Vec::new();
+    for (table, source) in tables.iter().enumerate() {
+        let chunks = source.table.chunks(&Question::All)?;
+        let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
+        let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);
+        let chunks_at_once = usize::try_from(chunks_at_once).unwrap_or(usize::MAX);
+        if chunks.is_empty() {
+            tasks.push(Task { table, chunks: Vec::new() });
+        }
+        tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
+    }
+    let forms: Vec<Form> =
+        tables.iter().map(|source| Form::new(format, &source.shape)).collect::<io::Result<_>>()?;
+    let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
+    let mut put = |piece: &mut Piece| {
+        let piece = std::mem::take(piece);
+        let table = piece.table;
+        sink.put(piece).map_err(|error| sink.failed(table, &error))
+    };
+    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut Item<'_, '_, Piece>| {
+        let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
+            return Ok(());
+        };
+        task.encode(source, form, check, out)
+    })?;
+    sink.finish()
+}
+
+/// Chunks that a thread takes at once.
+struct Task {
+    table: usize,
+    chunks: Vec<Chunk>,
+}
+
+impl Task {
+    fn encode(
+        &self,
+        source: &Source<'_>,
+        form: &Form,
+        check: &(dyn Fn() -> io::Result<()> + Sync),
+        out: &mut Item<'_, '_, Piece>,
+    ) -> io::Result<()> {
+        let wanted = source.shape.wanted();
+        let mut batch = source.table.batch(wanted);
+        let mut encoder = form.encoder()?;
+        for chunk in &self.chunks {
+            batch.clear();
+            source.table.read(chunk, wanted, &mut batch)?;
+            let mut start = 0;
+            while start < batch.rows {
+                let end = batch.rows.min(start + SLICE_ROWS);
+                encoder.add(&batch, start..end)?;
+                start = end;
+                if encoder.is_full() {
+                    check()?;
+                    out.made = Piece { table: self.table, data: encoder.finish()? };
+                    if !out.send() {
+                        return Ok(());
+                    }
+                    encoder = form.encoder()?;
+                }
+            }
+        }
+        check()?;
+        out.made = Piece { table: self.table, data: encoder.finish()? };
+        Ok(())
+    }
+}
+
+/// What a thread has made.
+#[derive(Default)]
+struct Piece {
+    table: usize,
+    data: Data,
+}
+
+/// Encoded rows.
+#[derive(Default)]
+enum Data {
+    #[default]
+    None,
+    /// Lines, and how many.
+    Text(Vec<u8>, u64),
+    #[cfg(feature = "parquet")]
+    Group(parquet::Group),
+}
+
+impl Data {
+    fn rows(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Text(_, rows) => *rows,
+            #[cfg(feature = "parquet")]
+            Self::Group(group) => group.rows(),
+        }
+    }
+}
+
+/// How a table is written.
+enum Form {
+    Csv(Arc<Shape>),
+    NdJson(ndjson::Keys),
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Schema),
+}
+
+impl Form {
+    fn new(format: Format, shape: &Arc<Shape>) -> io::Result<Self> {
+        Ok(match format {
+            Format::Csv => Self::Csv(shape.clone()),
+            Format::NdJson => Self::NdJson(ndjson::Keys::new(shape)?),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Self::Parquet(parquet::Schema::new(shape)?),
+        })
+    }
+
+    fn encoder(&self) -> io::Result<Encoder<'_>> {
+        Ok(match self {
+            Self::Csv(_) | Self::NdJson(_) => Encoder::Text { form: self, text: Vec::new(), rows: 0 },
+            #[cfg(feature = "parquet")]
+            Self::Parquet(schema) => Encoder::Group(schema.encoder()?),
+        })
+    }
+}
+
+/// Encodes rows of a table.
+enum Encoder<'f> {
+    Text {
+        form: &'f Form,
+        text: Vec<u8>,
+        rows: u64,
+    },
+    #[cfg(feature = "parquet")]
+    Group(parquet::Encoder),
+}
+
+impl Encoder<'_> {
+    fn add(&mut self, batch: &Batch, range: Range<usize>) -> io::Result<()> {
+        match self {
+            Self::Text { form, text, rows } => {
+                *rows += range.len() as u64;
+                match form {
+                    Form::Csv(shape) => csv::push_rows(text, shape, batch, range),
+                    Form::NdJson(keys) => keys.push_rows(text, batch, range),
+                    #[cfg(feature = "parquet")]
+                    Form::Parquet(_) => Ok(()),
+                }
+            }
+            #[cfg(feature = "parquet")]
+            Self::Group(encoder) => encoder.add(batch, range),
+        }
+    }
+
+    /// Whether it should not take more.
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Text { text, .. } => text.len() >= TEXT_BYTES,
+            #[cfg(feature = "parquet")]
+            Self::Group(encoder) => encoder.rows() >= MAX_GROUP_ROWS || encoder.bytes() >= MAX_GROUP_BYTES,
+        }
+    }
+
+    fn finish(self) -> io::Result<Data> {
+        Ok(match self {
+            Self::Text { text, rows, .. } => Data::Text(text, rows),
+            #[cfg(feature = "parquet")]
+            Self::Group(encoder) => Data::Group(encoder.finish()?),
+        })
+    }
+}
+
+/// Encoded bytes of a row group above which it ends: of long texts fewer rows are one.
+#[cfg(feature = "parquet")]
+const MAX_GROUP_BYTES: usize = 64 << 20;
+
+/// A part that is being written.
+struct Part {
+    table: usize,
+    rows: u64,
+    out: Out,
+}
+
+enum Out {
+    Text(File, u64),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Part>),
+}
+
+/// Takes what threads have made, in the order of rows, and puts it into parts.
+struct Sink<'a> {
+    forms: &'a [Form],
+    files: &'a mut dyn Files,
+    begin: &'a (dyn Fn(usize) + Sync),
+    part: Option<Part>,
+    /// By table, as far as there are parts.
+    written: Vec<Written>,
+}
+
+impl Sink<'_> {
+    fn put(&mut self, piece: Piece) -> io::Result<()> {
+        let rows = piece.data.rows();
+        let goes_on = |part: &Part| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
+        if !self.part.as_ref().is_some_and(goes_on) {
+            self.close()?;
+            self.open(piece.table)?;
+        }
+        let Some(part) = &mut self.part else { return Ok(()) };
+        part.rows += rows;
+        match (&mut part.out, piece.data) {
+            (Out::Text(file, bytes), Data::Text(text, _)) => {
+                *bytes += text.len() as u64;
+                file.write_all(&text)
+            }
+            #[cfg(feature = "parquet")]
+            (Out::Parquet(part), Data::Group(group)) if rows > 0 => part.append(group),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, table: usize) -> io::Result<()> {
+        if self.written.len() <= table {
+            (self.begin)(table);
+            self.written.resize(table + 1, Written::default());
+        }
+        let part = self.written.get(table).map_or(0, |written| written.parts);
+        let mut file = self.files.create(table, part)?;
+        let out = match self.forms.get(table) {
+            Some(Form::Csv(shape)) => {
+                let mut header = Vec::new();
+                csv::push_header(&mut header, shape);
+                file.write_all(&header)?;
+                Out::Text(file, header.len() as u64)
+            }
+            #[cfg(feature = "parquet")]
+            Some(Form::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
+            _ => Out::Text(file, 0),
+        };
+        self.part = Some(Part { table, rows: 0, out });
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        let Some(part) = self.part.take() else { return Ok(()) };
+        let bytes = match part.out {
+            Out::Text(_, bytes) => bytes,
+            #[cfg(feature = "parquet")]
+            Out::Parquet(parquet) => parquet.close()?,
+        };
+        if let Some(written) = self.written.get_mut(part.table) {
+            written.rows += part.rows;
+            written.bytes += bytes;
+            written.parts += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Vec<Written>> {
+        let table = self.written.len().saturating_sub(1);
+        self.close().map_err(|error| self.failed(table, &error))?;
+        Ok(self.written)
+    }
+
+    fn failed(&self, table: usize, error: &io::Error) -> io::Error {
+        let part = self.written.get(table).map_or(0, |written| written.parts);
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.files.name(table, part)))
+    }
+}
+
+/// Whether a value of a column is there.
+fn is_valid(valid: &[bool], row: usize) -> bool {
+    valid.get(row).copied().unwrap_or(true)
+}
+
+/// The texts of a column: that of a row.
+fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
+    let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()
+}
+
+/// The values of a column.
+fn column<'b>(batch: &'b Batch, at: usize, field: &Field) -> &'b Values {
+    match batch.columns.get(at) {
+        Some(values) if !field.is_hidden => values,
+        _ => &Values::Absent,
+    }
+}

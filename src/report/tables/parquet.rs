@@ -1,0 +1,355 @@
+//! Tables as Parquet.
+//!
+//! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
+//! [`Part`] puts the pages of finished row groups one after another into its file. Integers and object IDs are
+//! delta-encoded in bit-packed blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages compressed by zstd. Each
+//! column of a row group has its least and greatest value, by which engines skip row groups. docs/performance.md has what
+//! was tried instead.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
+
+use super::{Field, Shape, column, is_valid, text_at};
+use crate::query::tables::{Batch, Kind, NO_NAME, Values};
+
+/// Who wrote a file, in the form that readers take apart.
+const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");
+/// The level of zstd.
+const ZSTD_LEVEL: i32 = 1;
+/// Rows of a page at most.
+const PAGE_ROWS: usize = 1 << 17;
+/// Rows that the crate looks at before it looks at the size of a page.
+const STEP_ROWS: usize = 1 << 13;
+/// Bytes of a dictionary: names of all classes of a large program.
+const DICTIONARY_BYTES: usize = 16 << 20;
+
+fn failed(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// The columns of a table.
+pub(super) struct Schema {
+    shape: Arc<Shape>,
+    root: TypePtr,
+    columns: SchemaDescriptor,
+    properties: WriterPropertiesPtr,
+}
+
+impl Schema {
+    /// Of a table.
+    pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
+        let fields: Result<Vec<TypePtr>, ParquetError> =
+            shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
+        let root = Type::group_type_builder("row").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
+        let root = Arc::new(root);
+        let mut properties = WriterProperties::builder()
+            .set_created_by(CREATED_BY.to_owned())
+            .set_writer_version(WriterVersion::PARQUET_1_0)
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).map_err(failed)?))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_dictionary_enabled(false)
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+            .set_data_page_row_count_limit(PAGE_ROWS)
+            .set_write_batch_size(STEP_ROWS);
+        for field in &shape.fields {
+            let path = ColumnPath::new(vec![field.name.clone()]);
+            properties = match field.kind {
+                Kind::Integer | Kind::Id => {
+                    properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+                }
+                Kind::Name => properties.set_column_dictionary_enabled(path, true),
+                Kind::Boolean | Kind::Real | Kind::Text => properties,
+            };
+        }
+        Ok(Self {
+            shape: shape.clone(),
+            columns: SchemaDescriptor::new(root.clone()),
+            root,
+            properties: Arc::new(properties.build()),
+        })
+    }
+
+    /// Encodes a row group.
+    pub(super) fn encoder(&self) -> io::Result<Encoder> {
+        let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
+            let pages = Pages::default();
+            let writer =
+                get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
+            ColumnEncoder { field: field.clone(), writer, pages, levels: Vec::new(), names: Vec::new() }
+        });
+        Ok(Encoder { rows: 0, columns: columns.collect() })
+    }
+
+    /// Begins a file.
+    pub(super) fn part(&self, file: File) -> io::Result<Part> {
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let writer = SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
+        Ok(Part { writer })
+    }
+}
+
+fn of_field(field: &Field) -> Result<Type, ParquetError> {
+    let (physical, logical) = match field.kind {
+        Kind::Integer | Kind::Id => (Physical::INT64, None),
+        Kind::Real => (Physical::DOUBLE, None),
+        Kind::Boolean => (Physical::BOOLEAN, None),
+        Kind::Text | Kind::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    };
+    let repetition = if field.may_be_null { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    Type::primitive_type_builder(&field.name, physical)
+        .with_repetition(repetition)
+        .with_logical_type(logical)
+        .build()
+}
+
+/// The compressed pages of a column of a row group.
+#[derive(Clone)]
+struct Pages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(TrackedWrite::new(Vec::new()))))
+    }
+}
+
+impl Pages {
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes_written()
+    }
+
+    fn take(&self) -> Result<Vec<u8>, ParquetError> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *pages, TrackedWrite::new(Vec::new())).into_inner()
+    }
+}
+
+impl PageWriter for Pages {
+    fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        SerializedPageWriter::new(&mut *pages).write_page(page)
+    }
+
+    fn close(&mut self) -> Result<(), ParquetError> {
+        Ok(())
+    }
+}
+
+/// Encodes a row group.
+pub(super) struct Encoder {
+    rows: u64,
+    columns: Vec<ColumnEncoder>,
+}
+
+impl Encoder {
+    /// Rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes of pages so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.pages.len()).sum()
+    }
+
+    /// Adds rows.
+    pub(super) fn add(&mut self, batch: &Batch, rows: Range<usize>) -> io::Result<()> {
+        self.rows += rows.len() as u64;
+        for (at, encoder) in self.columns.iter_mut().enumerate() {
+            let values = column(batch, at, &encoder.field);
+            encoder.add(values, rows.clone()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the row group.
+    pub(super) fn finish(self) -> io::Result<Group> {
+        let columns = self.columns.into_iter().map(|column| {
+            let closed = column.writer.close()?;
+            Ok((Bytes::from(column.pages.take()?), closed))
+        });
+        let columns: Result<Vec<_>, ParquetError> = columns.collect();
+        Ok(Group { rows: self.rows, columns: columns.map_err(failed)? })
+    }
+}
+
+/// Encodes a column of a row group.
+struct ColumnEncoder {
+    field: Field,
+    writer: ColumnWriter<'static>,
+    pages: Pages,
+    /// Whether there is a value, by row: 1 or 0.
+    levels: Vec<i16>,
+    /// The names that came so far, by number.
+    names: Vec<Option<ByteArray>>,
+}
+
+impl ColumnEncoder {
+    fn add(&mut self, values: &Values, rows: Range<usize>) -> Result<(), ParquetError> {
+        let Self { field, writer, levels, names, .. } = self;
+        let count = rows.len();
+        levels.clear();
+        if let Values::Absent = values {
+            levels.resize(count, 0);
+            return match writer {
+                ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(&[], Some(levels), None),
+                ColumnWriter::BoolColumnWriter(writer) => writer.write_batch(&[], Some(levels), None),
+                ColumnWriter::DoubleColumnWriter(writer) => writer.write_batch(&[], Some(levels), None),
+                ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&[], Some(levels), None),
+                _ => Ok(0),
+            }
+            .map(drop);
+        }
+        // Where there is a value.
+        let valid = match values {
+            Values::Integers { valid, .. } | Values::Reals { valid, .. } | Values::Texts { valid, .. } => valid,
+            Values::Names { .. } | Values::Absent => &Vec::new(),
+        };
+        let has_nulls = match values {
+            Values::Names { numbers, .. } => slice(numbers, &rows).contains(&NO_NAME),
+            _ => !valid.is_empty(),
+        };
+        match values {
+            _ if !field.may_be_null => {}
+            Values::Names { numbers, .. } if has_nulls => {
+                levels.extend(slice(numbers, &rows).iter().map(|number| i16::from(*number != NO_NAME)));
+            }
+            _ if has_nulls => levels.extend(slice(valid, &rows).iter().map(|valid| i16::from(*valid))),
+            _ => levels.resize(count, 1),
+        }
+        let has_nulls = has_nulls && field.may_be_null;
+        let levels = field.may_be_null.then_some(levels.as_slice());
+        match (writer, values) {
+            (ColumnWriter::Int64ColumnWriter(writer), Values::Integers { values, .. }) => {
+                let values = slice(values, &rows);
+                if has_nulls {
+                    let there = present(values, slice(valid, &rows));
+                    writer.write_batch(&there, levels, None)?;
+                } else {
+                    writer.write_batch(values, levels, None)?;
+                }
+            }
+            (ColumnWriter::BoolColumnWriter(writer), Values::Integers { values, .. }) => {
+                let there: Vec<bool> = rows
+                    .filter(|row| !has_nulls || is_valid(valid, *row))
+                    .map(|row| values.get(row).is_some_and(|value| *value != 0))
+                    .collect();
+                writer.write_batch(&there, levels, None)?;
+            }
+            (ColumnWriter::DoubleColumnWriter(writer), Values::Reals { values, .. }) => {
+                let values = slice(values, &rows);
+                if has_nulls {
+                    let there = present(values, slice(valid, &rows));
+                    writer.write_batch(&there, levels, None)?;
+                } else {
+                    writer.write_batch(values, levels, None)?;
+                }
+            }
+            (ColumnWriter::ByteArrayColumnWriter(writer), Values::Texts { text, ends, .. }) => {
+                // One copy of all texts, which the values share.
+                let start = rows.start.checked_sub(1).and_then(|row| ends.get(row)).copied().unwrap_or(0);
+                let end = rows.end.checked_sub(1).and_then(|row| ends.get(row)).copied().unwrap_or(start);
+                let all = Bytes::copy_from_slice(text.as_bytes().get(start..end).unwrap_or_default());
+                let mut at = 0;
+                let mut there = Vec::with_capacity(count);
+                for row in rows {
+                    let length = text_at(text, ends, row).len();
+                    if !has_nulls || is_valid(valid, row) {
+                        there.push(ByteArray::from(all.slice(at..at + length)));
+                    }
+                    at += length;
+                }
+                writer.write_batch(&there, levels, None)?;
+            }
+            (ColumnWriter::ByteArrayColumnWriter(writer), Values::Names { names: all, numbers }) => {
+                if names.len() < all.len() {
+                    names.resize(all.len(), None);
+                }
+                let mut there = Vec::with_capacity(count);
+                for number in slice(numbers, &rows) {
+                    let at = usize::try_from(*number).unwrap_or(usize::MAX);
+                    match (names.get_mut(at), all.get(at)) {
+                        (Some(Some(name)), _) => there.push(name.clone()),
+                        (Some(name @ None), Some(text)) => {
+                            let text = ByteArray::from(text.as_str());
+                            there.push(text.clone());
+                            *name = Some(text);
+                        }
+                        _ if has_nulls => {}
+                        _ => there.push(ByteArray::from("")),
+                    }
+                }
+                writer.write_batch(&there, levels, None)?;
+            }
+            _ => {
+                let name = &field.name;
+                return Err(ParquetError::General(format!("column {name}: its values have another type")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn slice<'v, T>(values: &'v [T], rows: &Range<usize>) -> &'v [T] {
+    values.get(rows.clone()).unwrap_or_default()
+}
+
+/// The values that are there.
+fn present<T: Copy>(values: &[T], valid: &[bool]) -> Vec<T> {
+    values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value).collect()
+}
+
+/// A row group, encoded.
+pub(super) struct Group {
+    rows: u64,
+    columns: Vec<(Bytes, ColumnCloseResult)>,
+}
+
+impl Group {
+    /// Its rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Part {
+    writer: SerializedFileWriter<BufWriter<File>>,
+}
+
+impl Part {
+    /// Adds a row group.
+    pub(super) fn append(&mut self, group: Group) -> io::Result<()> {
+        let append = || {
+            let mut row_group = self.writer.next_row_group()?;
+            for (pages, closed) in group.columns {
+                row_group.append_column(&pages, closed)?;
+            }
+            row_group.close().map(drop)
+        };
+        append().map_err(failed)
+    }
+
+    /// Ends the file; says how long it is.
+    pub(super) fn close(mut self) -> io::Result<u64> {
+        self.writer.finish().map_err(failed)?;
+        Ok(self.writer.bytes_written() as u64)
+    }
+}

@@ -1,0 +1,46 @@
+//! What tables have, as Markdown.
+
+use std::fmt::Write;
+
+use crate::query::tables::{Definition, Kind};
+
+/// A section for each table.
+pub fn markdown(definitions: &[Definition]) -> String {
+    let mut out = String::new();
+    for definition in definitions {
+        let Definition { name, meaning, order, columns } = definition;
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\n## `{name}`\n\n{}. Rows are in order {}.\n", cell(meaning), cell(order));
+        let _ = write!(out, "\n| column | type | meaning | null |\n|---|---|---|---|\n");
+        for column in columns {
+            let mut null = column.null.as_deref().map(cell).unwrap_or_default();
+            if column.is_secret {
+                null.push_str(if null.is_empty() { "" } else { "; " });
+                null.push_str("without `--strings text`");
+            }
+            let _ = writeln!(
+                out,
+                "| `{}` | {} | {} | {null} |",
+                cell(&column.name),
+                type_name(column.kind),
+                cell(&column.meaning)
+            );
+        }
+    }
+    out
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn type_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer => "integer",
+        Kind::Real => "real",
+        Kind::Boolean => "boolean",
+        Kind::Text => "text",
+        Kind::Name => "name",
+        Kind::Id => "id",
+    }
+}
