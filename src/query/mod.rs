@@ -15,6 +15,7 @@ pub mod recordings;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod strings;
+#[cfg(feature = "cli")]
 pub mod tables;
 pub mod threads;
 pub mod waste;

@@ -106,7 +106,7 @@ pub enum Question {
 }
 
 /// A value that is looked up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A whole number or an object ID.
     Integer(i64),

@@ -15,8 +15,12 @@ mod waste;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxHashMap;
+
 use self::threads::{Found, Of, ThreadTable};
-use super::{Batch, Chunk, Context, Definition, Names, Question, Table, Values, Wanted};
+use super::{
+    Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values, Wanted,
+};
 
 use rows::Rows;
 
@@ -64,14 +68,43 @@ struct Small<'a> {
     definition: Definition,
     make: Make,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
+    /// By column: the rows of each value, for joins.
+    rows_of: Vec<OnceLock<RowsOf>>,
 }
+
+/// The rows of each value of a column.
+type RowsOf = FxHashMap<Key, Vec<usize>>;
+
+/// Rows of one value, about.
+const ROWS_OF_VALUE: f64 = 8.0;
 
 /// About how many rows a table has whose rows are not made yet.
 const USUAL_ROWS: u64 = 100;
 
 impl<'a> Small<'a> {
     fn new(context: &Arc<Context<'a>>, definition: Definition, make: Make) -> Self {
-        Self { context: context.clone(), definition, make, made: OnceLock::new() }
+        let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
+        Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
+    }
+
+    /// The rows that have a value in a column, one chunk each.
+    fn find(&self, column: usize, key: &Key) -> io::Result<Vec<Chunk>> {
+        let made = self.made()?;
+        let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };
+        let rows_of = rows_of.get_or_init(|| {
+            let mut rows_of = RowsOf::default();
+            for row in 0..made.rows {
+                let key = match made.cell(row, column) {
+                    Cell::Integer(value) => Key::Integer(value),
+                    Cell::Text(text) => Key::Text(text.to_owned()),
+                    Cell::Null | Cell::Real(_) => continue,
+                };
+                rows_of.entry(key).or_default().push(row);
+            }
+            rows_of
+        });
+        let rows = rows_of.get(key).map(Vec::as_slice).unwrap_or_default();
+        Ok(rows.iter().map(|row| Chunk::Rows(*row..*row + 1)).collect())
     }
 
     fn made(&self) -> Result<&Batch, io::Error> {
@@ -106,6 +139,14 @@ impl Table for Small<'_> {
         }
     }
 
+    fn lookups(&self) -> Vec<Lookup> {
+        // What tables are joined by: objects, classes, serial numbers of traces.
+        let is_key = |kind: Kind, name: &str| matches!(kind, Kind::Id | Kind::Name) || name == "trace";
+        let columns = self.definition.columns.iter().enumerate();
+        let keys = columns.filter(|(_, column)| is_key(column.kind, &column.name));
+        keys.map(|(column, _)| Lookup { column, operator: Operator::Equal, rows: ROWS_OF_VALUE }).collect()
+    }
+
     fn names(&self, column: usize) -> Names {
         match self.made().ok().and_then(|batch| batch.columns.get(column)) {
             Some(Values::Names { names, .. }) => names.clone(),
@@ -113,8 +154,11 @@ impl Table for Small<'_> {
         }
     }
 
-    fn chunks(&self, _: &Question) -> io::Result<Vec<Chunk>> {
-        Ok(vec![Chunk::Rows(0..usize::MAX)])
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        match question {
+            Question::Of(column, _, key) => self.find(*column, key),
+            _ => Ok(vec![Chunk::Rows(0..usize::MAX)]),
+        }
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
