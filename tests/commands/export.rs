@@ -100,7 +100,7 @@ fn tiny(class: &str) -> Vec<u8> {
         let one = heap.instance(session, &[Value::Object(text.0), Value::Int(-1), Value::Double(ratio)]);
         heap.root(one, Root::JniGlobal { reference });
     }
-    heap.write(&hprof_writer::Options::default()).bytes
+    heap.write(&hprof_writer::Options::default()).bytes().to_vec()
 }
 
 #[test]
@@ -136,8 +136,7 @@ fn a_partition_is_whole_replaced_and_the_same_bytes_again() {
 fn rows_are_as_many_as_info_says() {
     let place = Place::new();
     let dump = place.sample("jdk/jdk11");
-    let info: Json =
-        serde_json::from_slice(&place.run(&["info", &dump, "--format", "json"]).stdout).unwrap();
+    let info: Json = serde_json::from_slice(&place.run(&["info", &dump, "--format", "json"]).stdout).unwrap();
     let (_, output) = place.export("out", "csv", &[&dump, "--report", "json", "--tables", "objects"]);
     let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["rows"][0]["rows"], info["rows"][0]["objects"]["total"]);
@@ -189,7 +188,8 @@ fn of_json(value: &Json, kind: Kind) -> Read {
 
 /// RFC 4180 by hand: the csv crate does not tell a quoted cell from one that is not.
 fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
-    let (mut rows, mut row, mut cell, mut quoted, mut inside) = (Vec::new(), Vec::new(), String::new(), false, false);
+    let (mut rows, mut row, mut cell, mut quoted, mut inside) =
+        (Vec::new(), Vec::new(), String::new(), false, false);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -213,7 +213,9 @@ fn expected(table: &dyn Table) -> Vec<Vec<Read>> {
     for chunk in table.chunks(&Question::All).unwrap() {
         batch.clear();
         table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
-        let row = |row| columns.iter().enumerate().map(|(at, column)| cell(batch.cell(row, at), column.kind)).collect();
+        let row = |row| {
+            columns.iter().enumerate().map(|(at, column)| cell(batch.cell(row, at), column.kind)).collect()
+        };
         rows.extend((0..batch.rows).map(row));
     }
     rows
@@ -234,7 +236,9 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
     let class = "java.lang.Thread";
     for (tables, name) in [(Vec::new(), "all"), (vec!["--tables", class], "class")] {
         for format in ["csv", "ndjson"] {
-            let arguments = [&[dump.as_str(), "--strings", "text", "--name", "d", "--label", "k=v,\"w\""], &*tables].concat();
+            let arguments =
+                [&[dump.as_str(), "--strings", "text", "--name", "d", "--label", "k=v,\"w\""], &*tables]
+                    .concat();
             let (code, output) = place.export(&format!("{name}-{format}"), format, &arguments);
             assert_eq!(code, 0, "{}", said(&output));
         }
@@ -254,10 +258,19 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
         };
         let mut rows = csv_rows(&read("csv"));
         let titles: Vec<String> = rows.remove(0).into_iter().map(|(title, _)| title).collect();
-        assert!(titles.iter().eq(definition.columns.iter().map(|column| &*column.name)), "{}", definition.name);
+        assert!(
+            titles.iter().eq(definition.columns.iter().map(|column| &*column.name)),
+            "{}",
+            definition.name
+        );
         let rows: Vec<Vec<Read>> = rows
             .iter()
-            .map(|row| row.iter().zip(&definition.columns).map(|((text, quoted), column)| of_csv(text, *quoted, column.kind)).collect())
+            .map(|row| {
+                row.iter()
+                    .zip(&definition.columns)
+                    .map(|((text, quoted), column)| of_csv(text, *quoted, column.kind))
+                    .collect()
+            })
             .collect();
         assert_same(&rows, &expected, &definition.name);
         let rows: Vec<Vec<Read>> = read("ndjson")
@@ -275,7 +288,8 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
 fn secrets_are_written_only_when_they_are_asked_for() {
     let place = Place::new();
     let dump = place.write("heap.hprof", &tiny("com.acme.Session"));
-    for (strings, has_text, has_hash) in [("none", false, false), ("hash", false, true), ("text", true, true)] {
+    for (strings, has_text, has_hash) in [("none", false, false), ("hash", false, true), ("text", true, true)]
+    {
         assert_eq!(place.export(strings, "ndjson", &[&dump, "--strings", strings]).0, 0);
         let files = place.files(strings);
         let text = std::str::from_utf8(&files["strings/dump=heap/part-0.ndjson"]).unwrap();
@@ -298,13 +312,20 @@ fn a_broken_dump_does_not_stop_the_others() {
     assert_eq!((code, place.path("out/_SUCCESS").exists()), (0, true));
     let (code, output) = place.export("out", "csv", &[&good, &broken, &also_good, "--report", "json"]);
     assert_eq!(code, 2, "{}", said(&output));
-    assert!(said(&output).contains("broken.hprof") && said(&output).contains("1 of 3 dumps"), "{}", said(&output));
+    assert!(
+        said(&output).contains("broken.hprof") && said(&output).contains("1 of 3 dumps"),
+        "{}",
+        said(&output)
+    );
     let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
-    let errors: Vec<bool> = answer["dumps"].as_array().unwrap().iter().map(|dump| dump["error"].is_string()).collect();
+    let errors: Vec<bool> =
+        answer["dumps"].as_array().unwrap().iter().map(|dump| dump["error"].is_string()).collect();
     assert_eq!(errors, [false, true, false]);
     let files = place.files("out");
     assert!(!files.contains_key("_SUCCESS"));
-    assert!(files.contains_key("objects/dump=a/part-0.csv") && files.contains_key("objects/dump=b/part-0.csv"));
+    assert!(
+        files.contains_key("objects/dump=a/part-0.csv") && files.contains_key("objects/dump=b/part-0.csv")
+    );
     assert!(!files.keys().any(|name| name.contains("broken")));
     // Alone it is an error, and of a damaged one there are tables.
     let (code, output) = place.export("alone", "csv", &[&broken]);
@@ -339,10 +360,15 @@ fn names_lead_nowhere_else() {
 fn dumps_of_one_name_do_not_replace_one_another() {
     let place = Place::new();
     fs::create_dir(place.path("other")).unwrap();
-    let (one, other) = (place.write("heap.hprof", &tiny("com.acme.Session")), place.write("other/heap.hprof", &tiny("com.acme.Session")));
+    let (one, other) = (
+        place.write("heap.hprof", &tiny("com.acme.Session")),
+        place.write("other/heap.hprof", &tiny("com.acme.Session")),
+    );
     assert_eq!(place.export("out", "csv", &[&one, &other]).0, 0);
     let files = place.files("out");
-    assert!(["heap", "heap-2"].iter().all(|name| files.contains_key(&format!("objects/dump={name}/part-0.csv"))));
+    assert!(
+        ["heap", "heap-2"].iter().all(|name| files.contains_key(&format!("objects/dump={name}/part-0.csv")))
+    );
     assert_eq!(place.export("out", "csv", &[&one, &other, "--name", "x"]).0, 2);
 }
 
@@ -372,11 +398,16 @@ fn others_read_the_same_from_parquet_as_from_ndjson() {
         assert_eq!(code, 0, "{}", said(&output));
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/read_parquet.py");
-    let output = Command::new("python3").arg(script).args([place.path("parquet"), place.path("ndjson")]).output();
+    let output =
+        Command::new("python3").arg(script).args([place.path("parquet"), place.path("ndjson")]).output();
     let not_run = |why: &str| eprintln!("NOT RUN: others_read_the_same_from_parquet_as_from_ndjson: {why}");
     match output {
         Err(error) => not_run(&format!("python3: {error}")),
-        Ok(output) if output.status.code() == Some(77) => not_run("neither pyarrow nor duckdb is installed for python3"),
-        Ok(output) => assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), said(&output)),
+        Ok(output) if output.status.code() == Some(77) => {
+            not_run("neither pyarrow nor duckdb is installed for python3")
+        }
+        Ok(output) => {
+            assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), said(&output))
+        }
     }
 }
