@@ -18,6 +18,7 @@ mod crashes;
 #[cfg(unix)]
 mod crashes_index;
 mod diff_recordings;
+mod export;
 mod first_answers;
 mod golden;
 mod hostile_compare;

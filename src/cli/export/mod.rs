@@ -4,7 +4,7 @@
 mod names;
 mod partition;
 mod rows;
-pub(crate) mod schema;
+mod schema;
 
 use std::collections::HashSet;
 use std::fs;
@@ -181,7 +181,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         inputs.len()
     );
     let names = match &args.name {
-        Some(name) if name.is_empty() => anyhow::bail!("--name is empty; omit it, or say how the dump is called"),
+        Some(name) if name.is_empty() => {
+            anyhow::bail!("--name is empty; omit it, or say how the dump is called")
+        }
         Some(name) => vec![name.clone()],
         None => names::of_dumps(inputs.iter().map(Input::path)),
     };
@@ -204,7 +206,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 // The error of a dump tells its path; others may not.
                 let path = input.path().display().to_string();
                 let text = format!("{error:#}");
-                let error = if text.contains(&path) { error } else { error.context(format!("{path} was not exported")) };
+                let error = if text.contains(&path) {
+                    error
+                } else {
+                    error.context(format!("{path} was not exported"))
+                };
                 let (one, error_text) = (OneDump::unread(input.path()), Some(format!("{error:#}")));
                 exported.dumps.push(rows::Dump { one, name, error: error_text, rows: Vec::new() });
                 errors.push(error);
@@ -305,7 +311,10 @@ impl Run<'_> {
         };
         let tables: Vec<&dyn Table> = match asked.as_slice() {
             [] if self.args.tables.is_empty() => tables.all().map(|table| table as &dyn Table).collect(),
-            asked => asked.iter().filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class())).collect(),
+            asked => asked
+                .iter()
+                .filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class()))
+                .collect(),
         };
         let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);

@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAX_NAME_BYTES: usize = 180;
 
 /// The endings of dumps, the last first.
-const ENDINGS: &[&[&str]] = &[&[".gz", ".zst", ".zip", ".tar", ".tgz"], &[".tar"], &[".hprof", ".bin", ".txt"]];
+const ENDINGS: &[&[&str]] =
+    &[&[".gz", ".zst", ".zip", ".tar", ".tgz"], &[".tar"], &[".hprof", ".bin", ".txt"]];
 
 /// The names of dumps: that of each file without its endings. What would have the same name as one before, or one that
 /// differs only in case, gets `-2`, `-3` and so on.

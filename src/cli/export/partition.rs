@@ -52,8 +52,9 @@ impl Partitions {
     pub(super) fn publish(mut self) -> io::Result<()> {
         for (table, dir) in std::mem::take(&mut self.made).into_iter().enumerate() {
             let path = self.table(table).join(&self.name);
-            dir.publish(&path)
-                .map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))?;
+            dir.publish(&path).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+            })?;
         }
         self.is_published = true;
         Ok(())

@@ -78,9 +78,11 @@ pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyh
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new([
-        Column::text("dump", "the name of the dump, as in `dump=NAME`", |row: &&Row| row.dump.as_str().into())
-            .header("dump")
-            .fit(Fit::Shorten { priority: 0 }),
+        Column::text("dump", "the name of the dump, as in `dump=NAME`", |row: &&Row| {
+            row.dump.as_str().into()
+        })
+        .header("dump")
+        .fit(Fit::Shorten { priority: 0 }),
         Column::text("table", "the name of the table", |row: &&Row| row.table.as_str().into())
             .header("table")
             .fit(Fit::Shorten { priority: 1 }),
@@ -100,7 +102,9 @@ fn beside<'a>() -> Columns<'a, &'a Exported> {
     ];
     let dumps = Columns::new(OneDump::columns(|dump: &Dump| &dump.one).into_iter().chain(more));
     Columns::new([
-        Column::text("to", "the directory, as it was given", |exported: &&Exported| exported.to.as_str().into()),
+        Column::text("to", "the directory, as it was given", |exported: &&Exported| {
+            exported.to.as_str().into()
+        }),
         Column::records("dumps", "the dumps, as they were given", dumps, |exported: &&'a Exported| {
             &exported.dumps
         }),

@@ -7,9 +7,6 @@ use crate::cli::shared::output;
 use crate::query::tables::definitions;
 use crate::report::tables::schema::markdown;
 
-/// The line of the page behind which everything is made here.
-const BEGIN: &str = "<!-- The rest of this page is what `hprof-cli export --schema` prints. -->\n";
-
 /// Prints the tables.
 pub(super) fn print() -> anyhow::Result<Outcome> {
     let mut out = output::stdout();
@@ -18,16 +15,19 @@ pub(super) fn print() -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
-pub fn page(present: &str) -> Option<String> {
-    let (written, _) = present.split_once(BEGIN)?;
-    Some(format!("{written}{BEGIN}{}", markdown(&definitions())))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// The line of the page behind which everything is made here.
+    const BEGIN: &str = "<!-- The rest of this page is what `hprof-cli export --schema` prints. -->\n";
+
+    /// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
+    fn page(present: &str) -> Option<String> {
+        let (written, _) = present.split_once(BEGIN)?;
+        Some(format!("{written}{BEGIN}{}", markdown(&definitions())))
+    }
 
     #[test]
     fn the_page_says_what_the_definitions_say() {

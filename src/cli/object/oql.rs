@@ -6,10 +6,10 @@ use crate::index::Quiet;
 use crate::query::objects::meaning;
 use crate::query::objects::reader::Objects;
 use crate::query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
+use crate::report::Format;
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::value::{Value, id, list, record};
-use crate::report::Format;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

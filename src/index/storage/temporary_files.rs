@@ -342,7 +342,10 @@ mod tests {
             let dir = TemporaryDir::create_in(all.path(), ".t-", 0o777).unwrap();
             fs::write(dir.path().join(text), text).unwrap();
             dir.publish(&all.path().join("named")).unwrap();
-            assert_eq!((names(all.path()), names(&all.path().join("named"))), (vec!["named".into()], vec![text.into()]));
+            assert_eq!(
+                (names(all.path()), names(&all.path().join("named"))),
+                (vec!["named".into()], vec![text.into()])
+            );
         }
     }
 

@@ -118,7 +118,8 @@ impl Dump {
 
     /// What its tables have, but those of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
-        self.0.with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
+        self.0
+            .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
     }
 
     /// The names of its classes.
@@ -178,7 +179,11 @@ impl Dump {
     }
 
     /// Asks of the object with an ID; nothing of one that is not in the dump.
-    fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, &Source, ObjectIndex) -> Option<Told>) -> Told {
+    fn of_object(
+        &self,
+        id: i64,
+        ask: impl FnOnce(&Inside<'_>, &Source, ObjectIndex) -> Option<Told>,
+    ) -> Told {
         let told = self.0.with_dependent(|source, inside| {
             let object = inside.tables.context().object(id)?;
             ask(inside, source, object)
@@ -194,7 +199,8 @@ impl Dump {
                 return Some(Told::Text(text.text(MAX_TEXT)));
             }
             let _ = source;
-            let labels = inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
+            let labels =
+                inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
             Some(labels.whole(object).into())
         })
     }
@@ -296,6 +302,8 @@ fn primitive(value: Bits) -> Option<Told> {
         }
         BasicType::Float => Told::Real(value.as_float().into()),
         BasicType::Double => Told::Real(f64::from_bits(value.bits)),
-        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => Told::Integer(value.integer()?),
+        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
+            Told::Integer(value.integer()?)
+        }
     })
 }

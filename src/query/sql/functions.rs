@@ -24,8 +24,16 @@ pub struct Function {
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
-    Function { name: "text", arguments: "id", meaning: "what an object means: the text of a String, the name of a thread" },
-    Function { name: "value", arguments: "id, 'a.b'", meaning: "the value of a field, or of a field of the object in it" },
+    Function {
+        name: "text",
+        arguments: "id",
+        meaning: "what an object means: the text of a String, the name of a thread",
+    },
+    Function {
+        name: "value",
+        arguments: "id, 'a.b'",
+        meaning: "the value of a field, or of a field of the object in it",
+    },
     Function { name: "class_of", arguments: "id", meaning: "the class of an object" },
     Function { name: "size", arguments: "id", meaning: "how many elements a collection or an array has" },
     Function { name: "path", arguments: "id", meaning: "the shortest path from a GC root" },
@@ -57,7 +65,9 @@ fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
 fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c str>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
-        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8")),
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8"))
+        }
         _ => Err(wrong("a text is expected")),
     }
 }
@@ -68,7 +78,11 @@ fn wrong(message: &str) -> Error {
 }
 
 /// The dump that a function is asked of: the last argument names its schema, if there is one more than `arguments`.
-fn dump<'d>(dumps: &'d [Arc<Dump>], context: &Context<'_>, arguments: usize) -> rusqlite::Result<&'d Arc<Dump>> {
+fn dump<'d>(
+    dumps: &'d [Arc<Dump>],
+    context: &Context<'_>,
+    arguments: usize,
+) -> rusqlite::Result<&'d Arc<Dump>> {
     let found = if context.len() > arguments {
         let schema = text(context, arguments)?.unwrap_or_default();
         dumps.iter().find(|dump| dump.schema().eq_ignore_ascii_case(schema))
@@ -78,8 +92,9 @@ fn dump<'d>(dumps: &'d [Arc<Dump>], context: &Context<'_>, arguments: usize) -> 
     found.ok_or_else(|| wrong("the last argument names no dump; give one by --attach NAME=DUMP"))
 }
 
-const FLAGS: FunctionFlags =
-    FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLITE_DETERMINISTIC).union(FunctionFlags::SQLITE_DIRECTONLY);
+const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
+    .union(FunctionFlags::SQLITE_DETERMINISTIC)
+    .union(FunctionFlags::SQLITE_DIRECTONLY);
 
 /// Makes the functions known.
 pub(super) fn register(
@@ -127,7 +142,9 @@ pub(super) fn register(
         let clock = clock.clone();
         connection.create_scalar_function("like", count, FLAGS, move |context| {
             in_time(&clock)?;
-            let (Some(pattern), Some(name)) = (as_text(context, 0), as_text(context, 1)) else { return Ok(None) };
+            let (Some(pattern), Some(name)) = (as_text(context, 0), as_text(context, 1)) else {
+                return Ok(None);
+            };
             if pattern.len() > MAX_PATTERN {
                 return Err(wrong("LIKE or GLOB pattern too complex"));
             }

@@ -29,7 +29,11 @@ pub(super) struct Opened {
 
 impl Opened {
     /// A connection over the tables of `dumps`, of which the first is the one that is asked if nothing else is said.
-    pub(super) fn new(dumps: &Arc<[Arc<Dump>]>, limits: &Limits, clock: Arc<Clock>) -> Result<Self, SqlError> {
+    pub(super) fn new(
+        dumps: &Arc<[Arc<Dump>]>,
+        limits: &Limits,
+        clock: Arc<Clock>,
+    ) -> Result<Self, SqlError> {
         let refused = Refused::default();
         let unlocked = Unlocked::default();
         if let Some(bytes) = limits.memory {
@@ -125,7 +129,9 @@ impl Opened {
     fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<Dump>, &'n str)> {
         let all = self.dumps.iter().enumerate();
         all.flat_map(move |(number, dump)| {
-            let rest = name.split_once('.').filter(|(schema, _)| schema.eq_ignore_ascii_case(schema_of(number, dump)));
+            let rest = name
+                .split_once('.')
+                .filter(|(schema, _)| schema.eq_ignore_ascii_case(schema_of(number, dump)));
             let plain = (number == 0).then_some(name);
             rest.map(|(_, rest)| rest).into_iter().chain(plain).map(move |name| (number, dump, name))
         })

@@ -221,7 +221,11 @@ impl Work {
 
     /// Time is over: SQLite only says that it was interrupted.
     fn reason(&self, error: SqlError) -> SqlError {
-        if error.message.starts_with("interrupted") && self.clock.is_late() { self.clock.error() } else { error }
+        if error.message.starts_with("interrupted") && self.clock.is_late() {
+            self.clock.error()
+        } else {
+            error
+        }
     }
 }
 

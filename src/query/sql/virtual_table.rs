@@ -16,7 +16,9 @@ use rusqlite::vtab::{
 
 use super::ahead::Reader;
 use super::dump::{Dump, TableNumber};
-use crate::query::tables::{Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Question, Wanted};
+use crate::query::tables::{
+    Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Question, Wanted,
+};
 
 /// What a virtual table is made for.
 #[derive(Debug, Clone)]
@@ -168,12 +170,12 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
             let Ok(column) = usize::try_from(constraint.column()) else { continue };
             let operator = match constraint.operator() {
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Operator::Equal,
-                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE | IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => {
-                    Operator::AtLeast
-                }
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE
+                | IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => Operator::AtLeast,
                 _ => continue,
             };
-            let found = self.lookups.iter().find(|known| known.column == column && known.operator == operator);
+            let found =
+                self.lookups.iter().find(|known| known.column == column && known.operator == operator);
             let Some(lookup) = found.filter(|_| constraint.is_usable()) else { continue };
             // Tables find texts as they are written.
             if info.collation(at)? != "BINARY" {
@@ -378,7 +380,8 @@ mod tests {
 
     #[test]
     fn plans_are_read_as_they_are_written() {
-        for how in [How::All, How::OrderedBy(3), How::Of(1, Operator::Equal), How::Of(63, Operator::AtLeast)] {
+        for how in [How::All, How::OrderedBy(3), How::Of(1, Operator::Equal), How::Of(63, Operator::AtLeast)]
+        {
             for wanted in [Wanted(0), Wanted(5), Wanted::ALL] {
                 let plan = Plan { wanted, how };
                 assert_eq!(Plan::of_text(&plan.to_text()), Some(plan));

@@ -156,7 +156,15 @@ impl Table for Refs<'_> {
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        let mut rows = Rows { refs: self, wanted, batch, from: None, place: (ObjectIndex(0), 0), text: String::new(), strength: 0 };
+        let mut rows = Rows {
+            refs: self,
+            wanted,
+            batch,
+            from: None,
+            place: (ObjectIndex(0), 0),
+            text: String::new(),
+            strength: 0,
+        };
         match chunk {
             Chunk::Rows(_) => {}
             Chunk::Objects(range) => {

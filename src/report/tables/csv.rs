@@ -22,7 +22,12 @@ pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {
 }
 
 /// Appends rows.
-pub(super) fn push_rows(out: &mut Vec<u8>, shape: &Shape, batch: &Batch, rows: Range<usize>) -> io::Result<()> {
+pub(super) fn push_rows(
+    out: &mut Vec<u8>,
+    shape: &Shape,
+    batch: &Batch,
+    rows: Range<usize>,
+) -> io::Result<()> {
     let columns: Vec<_> =
         shape.fields.iter().enumerate().map(|(at, field)| (field, column(batch, at, field))).collect();
     for row in rows {
@@ -62,7 +67,9 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions. What has other
     // bytes than these is quoted: readers guess what spaces at the ends, signs and line breaks mean.
     let is_plain = |plain: bool, byte: u8| {
-        plain & ((byte > b' ') & (byte != b'"') & (byte != b'\'') & (byte != b',') & (byte != 0x7f) | (byte == b' '))
+        plain
+            & ((byte > b' ') & (byte != b'"') & (byte != b'\'') & (byte != b',') & (byte != 0x7f)
+                | (byte == b' '))
     };
     let is_bare = text.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic())
         && !text.ends_with(' ')

@@ -58,7 +58,8 @@ impl Schema {
     pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
-        let root = Type::group_type_builder("row").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
+        let root =
+            Type::group_type_builder("row").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
         let root = Arc::new(root);
         let mut properties = WriterProperties::builder()
             .set_created_by(CREATED_BY.to_owned())
@@ -91,8 +92,7 @@ impl Schema {
     pub(super) fn encoder(&self) -> io::Result<Encoder> {
         let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
             let pages = Pages::default();
-            let writer =
-                get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
+            let writer = get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
             ColumnEncoder { field: field.clone(), writer, pages, levels: Vec::new(), names: Vec::new() }
         });
         Ok(Encoder { rows: 0, columns: columns.collect() })
@@ -101,7 +101,8 @@ impl Schema {
     /// Begins a file.
     pub(super) fn part(&self, file: File) -> io::Result<Part> {
         let file = BufWriter::with_capacity(1 << 20, file);
-        let writer = SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
+        let writer =
+            SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
         Ok(Part { writer })
     }
 }
@@ -219,7 +220,9 @@ impl ColumnEncoder {
         }
         // Where there is a value.
         let valid = match values {
-            Values::Integers { valid, .. } | Values::Reals { valid, .. } | Values::Texts { valid, .. } => valid,
+            Values::Integers { valid, .. } | Values::Reals { valid, .. } | Values::Texts { valid, .. } => {
+                valid
+            }
             Values::Names { .. } | Values::Absent => &Vec::new(),
         };
         let has_nulls = match values {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::cli::shared::several::OneDump;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::several::OneDump;
 use crate::index::{Heap, Quiet};
 use crate::query::check::{Measured, Needs, Opened, Rule, measure};
 use crate::report::json::Dump;

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
+use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
 use crate::query::check::{Rule, Severity, Status};
 use crate::report::Format;

@@ -17,8 +17,7 @@ const CELL: &str = "null, a number, a text, an object ID, a boolean; bytes are a
 pub(super) fn of_rows(named: &[Named], table: &[Row]) -> Columns<'static, Row> {
     let column = |(at, named): (usize, &Named)| {
         let kind = named.kind;
-        let is_number =
-            |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
+        let is_number = |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
         let is_right = kind == ColumnKind::Other && !table.is_empty() && table.iter().all(is_number);
         Column::new(named.name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at), kind))
             .csv(move |row| csv(cell(row, at), kind))
@@ -124,11 +123,8 @@ pub(super) fn beside() -> Columns<'static, Beside> {
             "the names of the columns, in order",
             |beside: &Beside| list(beside.names.iter().cloned()),
         ),
-        Column::new(
-            "attached",
-            Kind::Records(attached),
-            "the dumps of `--attach`",
-            |beside: &Beside| list(beside.attached.iter().cloned()),
-        ),
+        Column::new("attached", Kind::Records(attached), "the dumps of `--attach`", |beside: &Beside| {
+            list(beside.attached.iter().cloned())
+        }),
     ])
 }

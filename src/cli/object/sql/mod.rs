@@ -95,7 +95,10 @@ fn attachment(text: &str) -> Result<(String, PathBuf), String> {
             && !name.chars().next().is_none_or(|first| first.is_ascii_digit())
     };
     if !is_plain(name) || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name)) {
-        return Err(format!("a name is letters, digits and _, begins with a letter, and is not {}", TAKEN.join(" or ")));
+        return Err(format!(
+            "a name is letters, digits and _, begins with a letter, and is not {}",
+            TAKEN.join(" or ")
+        ));
     }
     if path.is_empty() {
         return Err("the name is followed by the path of a dump: NAME=DUMP".to_owned());
