@@ -33,7 +33,7 @@ const kind = (path) => {
 // What no link leads to: what is wrong, and what is searched for.
 const others = [
   "/1/nothing", "/9/overview", "/1/object/0x1", "/1/object/0xfc2f1518", "/1/class/none", "/1/class/shop.Product",
-  "/1/oql?q=SELECT+*+FORM+shop.Product", "/1/oql?q=SELECT+*+FROM+shop.Product+LIMIT+3", "/1/search?q=Product",
+  "/1/oql?q=SELECT+*+FORM+shop.Product", "/1/oql?q=SELECT+*+FROM+shop.Product+LIMIT+3", "/1/sql?q=SELECT+*+FORM+objects", "/1/sql?q=SELECT+id,class,reachable+FROM+objects+LIMIT+3", "/1/search?q=Product",
   "/1/treemap?of=0x1", "/1/histo?sort=nothing", "/1/refs", "/1/leaks?threshold=1", "/1/threads?stack=1&locals=1", "/1/cpu",
 ];
 const pages = new Map();

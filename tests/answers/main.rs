@@ -33,6 +33,8 @@ mod paths;
 mod raw;
 mod small_tables;
 mod sorted_instances;
+#[cfg(feature = "sql")]
+mod sql;
 mod strings;
 mod tables;
 mod thread_groups;

@@ -37,5 +37,7 @@ mod options;
 mod overview;
 mod processes;
 mod report;
+#[cfg(all(unix, feature = "sql"))]
+mod sql;
 #[cfg(unix)]
 mod widths;

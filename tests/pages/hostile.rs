@@ -65,6 +65,8 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
         "diff?by=class",
         "diff?by=threads",
         "oql?q=SELECT%20*%20FROM%20java.lang.String",
+        "sql?q=SELECT%20*%20FROM%20classes",
+        "sql?q=SELECT%20*%20FROM%20strings",
         "oql?q=SELECT%20toString(s)%20FROM%20java.lang.String%20s",
     ]
     .map(|page| format!("/1/{page}"))
@@ -83,6 +85,7 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
         "object/{}",
         "search?q={}",
         "oql?q={}",
+        "sql?q={}",
         "instances?class={}",
         "instances?class=java.lang.Thread&where={}",
         "histo?pattern={}",

@@ -201,6 +201,7 @@ const OF_HEAP: &[&str] = &[
     "threads",
     "waste",
     "oql",
+    "sql",
     "icicle",
     "classes",
     "roots",

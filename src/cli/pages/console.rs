@@ -1,4 +1,4 @@
-//! The console for OQL: a query, its rows, help. What was asked before is in the browser's own memory.
+//! The consoles for OQL and SQL: a query, its rows, help. What was asked before is in the browser's own memory.
 
 use maud::{Markup, html};
 
@@ -12,27 +12,58 @@ use super::request::Request;
 /// Rows when nothing is said.
 const TOP: &str = "100";
 
+/// A language of queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Language {
+    /// The command, which is the path of its page too.
+    command: &'static str,
+    name: &'static str,
+    /// What stands where the query goes.
+    example: &'static str,
+    /// Whether the command can leave out unreachable objects.
+    has_live: bool,
+}
+
+/// The language of Eclipse MAT.
+pub(crate) const OQL: Language = Language {
+    command: "oql",
+    name: "OQL",
+    example: "SELECT s, s.value.@length FROM java.lang.String s WHERE s.value.@length > 1000",
+    has_live: true,
+};
+/// SQL over the tables of the dump.
+#[cfg(feature = "sql")]
+pub(crate) const SQL: Language = Language {
+    command: "sql",
+    name: "SQL",
+    example: "SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY class ORDER BY 3 DESC",
+    has_live: false,
+};
+
 /// The query's answer; `None` if nothing is asked.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask(language: Language, request: &Request<'_>) -> Option<Ask> {
     let query = request.one("q")?;
-    let mut ask = request.ask("oql").option("top", request.bounded("top", request.one("top").unwrap_or(TOP)));
-    if request.one("live").is_some() {
+    let top = request.bounded("top", request.one("top").unwrap_or(TOP));
+    let mut ask = request.ask(language.command).option("top", top);
+    if language.has_live && request.one("live").is_some() {
         ask = ask.flag("live");
     }
     Some(ask.argument(query))
 }
 
-pub(crate) fn page(request: &Request<'_>) -> Page {
-    let ask = ask(request);
+pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
+    let ask = ask(language, request);
     let body = html! {
-        form.console action=(request.href("oql")) {
-            label.hidden for="query" { "OQL query" }
+        form.console action=(request.href(language.command)) data-language=(language.command) {
+            label.hidden for="query" { (language.name) " query" }
             textarea #query name="q" rows="4" spellcheck="false" autocomplete="off" required
-                placeholder="SELECT s, s.value.@length FROM java.lang.String s WHERE s.value.@length > 1000" {
+                placeholder=(language.example) {
                 (request.one("q").unwrap_or_default())
             }
             div.row {
-                label.check { input type="checkbox" name="live" value="1" checked[request.one("live").is_some()]; span { "Only reachable objects" } }
+                @if language.has_live {
+                    label.check { input type="checkbox" name="live" value="1" checked[request.one("live").is_some()]; span { "Only reachable objects" } }
+                }
                 label { span { "Top" } input.short name="top" value=[request.one("top")] placeholder=(TOP); }
                 button { "Run" }
                 span.dim.keys hidden { "Ctrl+Enter runs, Alt+↑ and Alt+↓ are the history" }
@@ -43,9 +74,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             (frame::command(ask))
             (frame::json_link(&request.json_href()))
         }
-        (help())
+        (help(language))
     };
-    Page::new("oql", "OQL", body)
+    Page::new(language.command, language.name, body)
 }
 
 /// The rows, or what is wrong: with the query, and a mark at the place.
@@ -69,10 +100,11 @@ fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
 }
 
 /// What the command line says of the language.
-fn help() -> Markup {
+fn help(language: Language) -> Markup {
     let command = cli::command();
-    let long = command.find_subcommand("oql").and_then(|oql| oql.get_long_about().cloned());
-    let examples = command.find_subcommand("oql").and_then(|oql| oql.get_after_long_help().cloned());
+    let command = command.find_subcommand(language.command);
+    let long = command.and_then(|command| command.get_long_about().cloned());
+    let examples = command.and_then(|command| command.get_after_long_help().cloned());
     let examples = examples.map(|text| text.to_string()).unwrap_or_default();
     let examples = examples.split("Exit codes").next().unwrap_or_default().trim().to_owned();
     html! {

@@ -67,6 +67,8 @@ pub(crate) const HEAP_PAGES: &[(&str, &str)] = &[
 ];
 /// The others of a heap.
 pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
+    #[cfg(feature = "sql")]
+    ("sql", "SQL"),
     ("icicle", "Icicle"),
     ("classes", "Classes"),
     ("roots", "GC roots"),

@@ -76,7 +76,7 @@ pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
     match page.trim_end_matches(".json") {
-        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers"
+        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search" | "finalizers"
         | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
         "histo" => {
@@ -140,7 +140,9 @@ fn question(request: &Request<'_>) -> Option<Ask> {
         "dominators" => tree::ask(request),
         "treemap" | "icicle" => picture::ask(request),
         "finalizers" => finalizers(request),
-        "oql" => console::ask(request)?,
+        "oql" => console::ask(console::OQL, request)?,
+        #[cfg(feature = "sql")]
+        "sql" => console::ask(console::SQL, request)?,
         "search" => search::ask(request)?,
         "diff" => compare::ask(request)?,
         "flamegraph" => return None,
@@ -160,7 +162,9 @@ fn page(request: &Request<'_>) -> Option<Page> {
         "dominators" => tree::page(request),
         "treemap" | "icicle" => picture::page(request),
         "finalizers" => finalizers_page(request),
-        "oql" => console::page(request),
+        "oql" => console::page(console::OQL, request),
+        #[cfg(feature = "sql")]
+        "sql" => console::page(console::SQL, request),
         "search" => search::page(request),
         "diff" => compare::page(request)?,
         "flamegraph" => flame::page(request),

@@ -122,6 +122,11 @@ impl Dump {
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
     }
 
+    /// What the table of a class has.
+    pub fn definition_of_class(&self, name: &str) -> Option<Definition> {
+        self.table(self.of_class(name).ok()?, |table| table.definition().clone())
+    }
+
     /// The names of its classes.
     pub fn class_names(&self) -> Arc<Vec<String>> {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())

@@ -1,10 +1,15 @@
 //! `sql`: queries in SQL, over the tables of a dump.
 
 mod columns;
+mod complete;
+mod shell;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use anyhow::Context;
 
 use crate::index::storage::memory;
 use crate::index::{Heap, ObjectGraph};
@@ -110,24 +115,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let query = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
+        (None, None) if std::io::stdin().is_terminal() => return shell::run(args),
         (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
     };
-    let inputs = inputs(args)?;
-    let limits = limits(args);
-    let top = args.top.rows(args.output.format());
-    let (sessions, answer) = with_all(&inputs, Vec::new(), &|opened| {
-        let dumps = dumps(args, opened)?;
-        Ok(sql::ask(&dumps, &query, limits).and_then(|found| First::new(args, found, top)))
-    })?;
-    let sessions = Sessions::new(args, sessions);
-    match answer {
-        Ok(first) => show(args, &sessions, &query, first, top),
+    let (opened, found) =
+        with_all(&inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
+    let sessions = Sessions::new(args, opened)?;
+    match found {
+        Ok(first) => show(args, &sessions, &query, first),
         Err(error) if error.kind == ErrorKind::Unknown => {
             messages::line("error", &say(&query, error).to_string());
             Ok(sessions.outcome(false))
         }
         Err(error) => Err(say(&query, error)),
     }
+}
+
+/// Asks, and makes the first rows.
+fn answer(args: &Args, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
+    sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
 /// The dumps, the first one first.
@@ -196,9 +202,9 @@ struct First {
 }
 
 impl First {
-    fn new(args: &Args, mut found: sql::Answer, top: Option<usize>) -> Result<Self, SqlError> {
+    fn new(args: &Args, mut found: sql::Answer) -> Result<Self, SqlError> {
         let is_table = args.output.format() == Format::Table;
-        let most = top.unwrap_or(usize::MAX);
+        let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && (is_table || (rows.len() < KEPT && left > 0)) {
             let Some(row) = found.next_row()? else { return Ok(Self { rows, found, has_more: false }) };
@@ -231,13 +237,11 @@ struct Sessions {
 }
 
 impl Sessions {
-    fn new(args: &Args, opened: Vec<Opened>) -> Self {
+    fn new(args: &Args, opened: Vec<Opened>) -> anyhow::Result<Self> {
         let mut sessions = opened.into_iter().map(|(heap, graph)| Session { heap, graph });
-        let first = sessions.next();
+        let first = sessions.next().context("no dump was opened")?;
         let names = args.attach.iter().map(|(name, _)| name.clone());
-        // There is one for each input, and the first is one.
-        let first = first.unwrap_or_else(|| unreachable!("no dump was opened"));
-        Self { first, others: names.zip(sessions).collect(), failed: Mutex::new(None) }
+        Ok(Self { first, others: names.zip(sessions).collect(), failed: Mutex::new(None) })
     }
 }
 
@@ -281,13 +285,8 @@ impl Iterator for Rest<'_> {
     }
 }
 
-fn show(
-    args: &Args,
-    sessions: &Sessions,
-    query: &str,
-    first: First,
-    top: Option<usize>,
-) -> anyhow::Result<Outcome> {
+fn show(args: &Args, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
+    let top = args.top.rows(args.output.format());
     let First { rows: first, found, has_more } = first;
     let is_table = args.output.format() == Format::Table;
     let columns = columns::of_rows(&found.columns, if is_table { &first } else { &[] });

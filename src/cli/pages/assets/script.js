@@ -212,11 +212,11 @@
   };
 
   // The console: a history, and a key that runs.
-  const KEPT = "hprof-cli.oql";
   const console_ = (of) => {
     const form = $("form.console", of);
     if (!form) return;
     const area = $("textarea", form);
+    const KEPT = `hprof-cli.${form.dataset.language}`;
     const read = () => { try { return JSON.parse(localStorage.getItem(KEPT)) || []; } catch { return []; } };
     $(".keys", form).hidden = false;
     const past = read();

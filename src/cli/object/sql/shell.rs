@@ -1,0 +1,176 @@
+//! The shell: `hprof-cli sql DUMP` on a terminal.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, Editor};
+
+use crate::cli::Outcome;
+use crate::cli::shared::{messages, output};
+use crate::query::sql::{Dump, FUNCTIONS};
+use crate::query::tables::Definition;
+use crate::report::escape;
+
+use super::complete::{Helper, statement};
+use super::{Args, Opened, Sessions, dumps, inputs, with_all};
+
+const PROMPT: &str = "sql> ";
+/// Lines of the history.
+const HISTORY: usize = 1000;
+
+const HELP: &str = "\
+A query ends with `;` and may go over several lines. Tab completes tables, columns, classes and functions.
+  .tables            the tables
+  .schema [TABLE]    the columns of a table, or of all; a class is a table: .schema java.lang.Thread
+  .timing on|off     whether to say how long a query took
+  .help              this
+  .quit              ends the shell, and so does Ctrl+D
+Ctrl+C takes back what was typed; while a query runs it ends the shell.";
+
+/// Runs the shell until the user has enough.
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let (opened, dumps): (Vec<Opened>, Vec<Arc<Dump>>) =
+        with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
+    let sessions = Sessions::new(args, opened)?;
+    let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
+    let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
+    editor.set_helper(Some(Helper::new(&dumps)));
+    let history = history_file();
+    if let Some(history) = &history {
+        // There is none before the first time.
+        let _ = editor.load_history(history);
+    }
+    if !args.input.quiet {
+        messages::line("note", ".help shows what there is beside queries; .tables shows the tables");
+    }
+    let mut shell = Shell { args, sessions, dumps, timing: true };
+    loop {
+        match editor.readline(PROMPT) {
+            Ok(text) => {
+                if shell.one(text.trim())? == Next::Quit {
+                    break;
+                }
+            }
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(history) = &history
+        && let Err(error) = editor.save_history(history)
+    {
+        messages::line("note", &format!("cannot write the history to {}: {error}", history.display()));
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Where the history is kept: in the user's state directory.
+fn history_file() -> Option<PathBuf> {
+    let dir = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")))?;
+    let own = state.join("hprof-cli");
+    std::fs::create_dir_all(&own).ok()?;
+    Some(own.join("sql_history"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Quit,
+}
+
+struct Shell<'a> {
+    args: &'a Args,
+    sessions: Sessions,
+    dumps: Vec<Arc<Dump>>,
+    timing: bool,
+}
+
+impl Shell<'_> {
+    /// Answers a line: a query, or a command with a dot.
+    fn one(&mut self, text: &str) -> anyhow::Result<Next> {
+        if let Some(command) = text.strip_prefix('.') {
+            let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+            let argument = argument.trim().trim_end_matches(';').trim();
+            match (name.trim_end_matches(';'), argument) {
+                ("quit" | "exit" | "q", _) => return Ok(Next::Quit),
+                ("help", _) => print(HELP)?,
+                ("tables", _) => self.tables()?,
+                ("schema", table) => self.schema(table.trim_matches('"'))?,
+                ("timing", "on") => self.timing = true,
+                ("timing", "off") => self.timing = false,
+                ("timing", _) => messages::line("error", ".timing takes on or off"),
+                _ => messages::line("error", &format!("there is no command .{name}; .help shows them")),
+            }
+            return Ok(Next::GoOn);
+        }
+        let Some(query) = statement(text) else { return Ok(Next::GoOn) };
+        let start = Instant::now();
+        let answered = super::answer(self.args, &self.dumps, query)
+            .map_err(|error| super::say(query, error))
+            .and_then(|first| super::show(self.args, &self.sessions, query, first));
+        match answered {
+            Ok(_) if self.timing => {
+                messages::line("note", &format!("{:.3} s", start.elapsed().as_secs_f64()));
+            }
+            Ok(_) => {}
+            Err(error) => messages::error(&error),
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// The tables of all dumps, by their schema.
+    fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
+        let all = self.dumps.iter().enumerate().flat_map(|(number, dump)| {
+            let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };
+            dump.definitions().into_iter().map(move |table| (format!("{schema}{}", table.name), table))
+        });
+        all
+    }
+
+    fn tables(&self) -> anyhow::Result<()> {
+        let lines: Vec<String> =
+            self.definitions().map(|(name, table)| format!("{name:<12} {}", table.meaning)).collect();
+        print(&format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")))
+    }
+
+    fn schema(&self, name: &str) -> anyhow::Result<()> {
+        let mut found: Vec<(String, Definition)> =
+            self.definitions().filter(|(own, _)| name.is_empty() || own.eq_ignore_ascii_case(name)).collect();
+        if found.is_empty() {
+            let class = self.dumps.first().and_then(|dump| dump.definition_of_class(name));
+            found.extend(class.map(|table| (format!("\"{name}\""), table)));
+        }
+        if found.is_empty() {
+            messages::line("error", &format!("there is no table or class {name}"));
+            return Ok(());
+        }
+        for (name, table) in found {
+            let lines = table.columns.iter().map(|column| {
+                let null = column.null.as_ref().map(|when| format!("; null if {when}")).unwrap_or_default();
+                format!("  {:<16} {:<8} {}{null}", column.name, column.kind.declared(), column.meaning)
+            });
+            print(&format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")))?;
+        }
+        if name.is_empty() {
+            let functions = FUNCTIONS.iter().map(|function| {
+                format!("  {:<28} {}", format!("{}({})", function.name, function.arguments), function.meaning)
+            });
+            print(&format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes lines to stdout.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    for line in text.split('\n') {
+        writeln!(out, "{}", escape::text(line))?;
+    }
+    output::finish(out)
+}

@@ -1,0 +1,205 @@
+//! SQL against what the other commands say: the same counts, sizes, references, roots, threads and texts; lookups against
+//! scans.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::kit::process::{Place, stderr};
+use crate::kit::texts::sample_path;
+
+/// Samples of several JVMs, with and without compressed references.
+const SAMPLES: [&str; 4] = ["jdk/jdk17.hprof.zst", "jdk/jdk17-nocoops.hprof.zst", "jdk/jdk11.hprof.zst", "jdk/jdk17-zgc.hprof.zst"];
+
+fn place(sample: &str) -> Place {
+    Place::of(&std::fs::canonicalize(sample_path(sample)).unwrap())
+}
+
+fn rows(place: &Place, arguments: &[&str]) -> Vec<Value> {
+    let mut all = arguments.to_vec();
+    all.extend(["--format", "json", "--quiet"]);
+    let document: Value = serde_json::from_str(&place.answer(&all)).unwrap();
+    document["rows"].as_array().unwrap().clone()
+}
+
+fn sql(place: &Place, query: &str) -> Vec<Value> {
+    let output = place.run(&["sql", query, "--format", "json", "--quiet"]);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{query}: {}", stderr(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    document["rows"].as_array().cloned().unwrap_or_default()
+}
+
+/// Some columns of rows, sorted.
+fn sorted(rows: &[Value], columns: &[&str]) -> Vec<String> {
+    let row = |row: &Value| columns.iter().map(|column| row[*column].to_string()).collect::<Vec<_>>().join(" ");
+    let mut all: Vec<String> = rows.iter().map(row).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn sql_says_what_other_commands_say() {
+    for sample in SAMPLES {
+        let place = place(sample);
+        let histo = rows(&place, &["histo"]);
+        let columns = ["class", "instances", "shallow_bytes"];
+        let classes = sql(
+            &place,
+            "SELECT name AS class, sum(instances) AS instances, sum(shallow_bytes) AS shallow_bytes FROM classes
+             GROUP BY name, loader_id HAVING sum(instances) > 0",
+        );
+        assert_eq!(sorted(&classes, &columns), sorted(&histo, &columns), "{sample}");
+        let mut by_class: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for row in &histo {
+            let sums = by_class.entry(row["class"].to_string()).or_default();
+            sums.0 += row["instances"].as_u64().unwrap();
+            sums.1 += row["shallow_bytes"].as_u64().unwrap();
+        }
+        let objects = sql(&place, "SELECT class, count(*) AS n, sum(shallow_bytes) AS s FROM objects GROUP BY 1");
+        let found: BTreeMap<String, (u64, u64)> = (objects.iter())
+            .map(|row| (row["class"].to_string(), (row["n"].as_u64().unwrap(), row["s"].as_u64().unwrap())))
+            .collect();
+        assert_eq!(found, by_class, "{sample}");
+
+        let dominators = rows(&place, &["dominators", "--all"]);
+        let columns = ["object", "class", "shallow_bytes", "retained_bytes"];
+        let tree = sql(
+            &place,
+            "SELECT id AS object, class, shallow_bytes, retained_bytes FROM objects WHERE reachable",
+        );
+        assert_eq!(sorted(&tree, &columns), sorted(&dominators, &columns), "{sample}");
+
+        let info = &rows(&place, &["info"])[0];
+        let counts = sql(
+            &place,
+            "SELECT count(*) AS n, sum(reachable) AS r, sum(kind = 'class') AS c FROM objects",
+        );
+        assert_eq!(counts[0]["n"], info["objects"]["total"], "{sample}");
+        assert_eq!(counts[0]["r"], info["reachable"]["objects"], "{sample}");
+        assert_eq!(counts[0]["c"], info["objects"]["classes"], "{sample}");
+
+        let threads = sorted(&rows(&place, &["threads"]), &["object", "name"]);
+        let found = sorted(&sql(&place, "SELECT id AS object, name FROM threads WHERE id IS NOT NULL"), &["object", "name"]);
+        assert_eq!(found, threads, "{sample}");
+
+        let duplicates = rows(&place, &["strings", "--duplicates", "--top", "0"]);
+        let mut counts: Vec<u64> = duplicates.iter().filter_map(|row| row["count"].as_u64()).collect();
+        counts.sort_unstable();
+        let found = sql(&place, "SELECT count(*) AS n FROM strings GROUP BY text HAVING n > 1 ORDER BY n");
+        let found: Vec<u64> = found.iter().map(|row| row["n"].as_u64().unwrap()).collect();
+        if !counts.is_empty() {
+            assert_eq!(found, counts, "{sample}");
+        }
+    }
+}
+
+#[test]
+fn references_are_those_of_refs_both_ways() {
+    let place = place("jdk/jdk17.hprof.zst");
+    // Every so many objects: the same ones each time.
+    let picked = sql(&place, "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at FROM objects) WHERE at % 701 = 7");
+    assert!(picked.len() > 20);
+    for row in picked.iter().take(60) {
+        let id = row["id"].as_str().unwrap();
+        let query = format!("SELECT DISTINCT to_id AS object FROM refs WHERE from_id = {id}");
+        let out = rows(&place, &["refs", id]);
+        let mut targets = sorted(&out, &["object"]);
+        targets.dedup();
+        assert_eq!(sorted(&sql(&place, &query), &["object"]), targets, "{id}");
+        // A lookup finds what a scan finds.
+        for (lookup, scan) in [("from_id", "from_id + 0"), ("to_id", "to_id + 0")] {
+            let all = |column: &str| {
+                let query = format!("SELECT from_id, field, to_id, kind FROM refs WHERE {column} = {id}");
+                sorted(&sql(&place, &query), &["from_id", "field", "to_id", "kind"])
+            };
+            assert_eq!(all(lookup), all(scan), "{id} {lookup}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_two_lookups_find_are_there_once() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let one = |query: &str| sql(&place, query)[0]["n"].as_u64().unwrap();
+    let id = sql(&place, "SELECT to_id FROM refs GROUP BY to_id + 0 HAVING count(*) > 3 ORDER BY 1 LIMIT 1");
+    let id = id[0]["to_id"].as_str().unwrap();
+    for (lookups, scan) in [
+        (format!("from_id = {id} OR to_id = {id}"), format!("from_id + 0 = {id} OR to_id + 0 = {id}")),
+        (format!("to_id = {id} OR to_id = {id} + 0"), format!("to_id + 0 = {id}")),
+    ] {
+        let count = |condition: &str| one(&format!("SELECT count(*) AS n FROM refs WHERE {condition}"));
+        assert_eq!(count(&lookups), count(&scan), "{lookups}");
+    }
+    let both = "SELECT count(*) AS n FROM objects WHERE class = 'java.lang.String' OR retained_bytes >= 1000";
+    let scan = "SELECT count(*) AS n FROM objects WHERE class || '' = 'java.lang.String' OR retained_bytes + 0 >= 1000";
+    assert_eq!(one(both), one(scan));
+    let outer = "SELECT count(*) AS n FROM (SELECT id FROM objects WHERE class = 'java.lang.Thread') a
+                 FULL JOIN threads t ON t.id = a.id";
+    assert_eq!(one(outer), one("SELECT count(*) AS n FROM threads"));
+}
+
+#[test]
+fn values_are_compared_by_the_type_of_the_column() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let count = |condition: &str| {
+        sql(&place, &format!("SELECT count(*) AS n FROM objects WHERE {condition}"))[0]["n"].as_u64().unwrap()
+    };
+    let first = sql(&place, "SELECT id, id + 0 AS number FROM objects LIMIT 1");
+    let number = first[0]["number"].as_i64().unwrap();
+    assert_eq!(count(&format!("id = '{number}'")), 1);
+    assert_eq!(count(&format!("id = {number}.0")), 1);
+    assert_eq!(count("id = 'x'"), 0);
+    assert_eq!(count("id = NULL"), 0);
+    let strings = count("class = 'java.lang.String'");
+    assert!(strings > 0);
+    assert_eq!(count("class = 'JAVA.LANG.STRING' COLLATE NOCASE"), strings);
+    assert_eq!(count("class IN ('java.lang.String', 'java.lang.String', 'none')"), strings);
+    assert_eq!(count("class GLOB 'java.lang.String'"), strings);
+    assert_eq!(count("class LIKE 'JAVA.LANG.STRING'"), strings);
+    assert_eq!(count("retained_bytes > 1000"), count("retained_bytes + 0 > 1000"));
+}
+
+#[test]
+fn a_class_is_a_table() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let found = sql(&place, "SELECT id, text(id) AS t, hash FROM \"java.lang.String\" ORDER BY id LIMIT 50");
+    assert_eq!(found.len(), 50);
+    let same = sql(&place, "SELECT id, text(id) AS t, value(id, 'hash') AS hash FROM objects WHERE class = 'java.lang.String' ORDER BY id LIMIT 50");
+    assert_eq!(found, same);
+    let arrays = sql(&place, "SELECT count(*) AS n, sum(length) AS l FROM \"byte[]\"");
+    let same = sql(&place, "SELECT count(*) AS n, sum(length) AS l FROM arrays WHERE class = 'byte[]'");
+    assert_eq!(arrays, same);
+    assert_eq!(sql(&place, "SELECT count(*) AS n FROM main.\"java.lang.Thread\""), sql(&place, "SELECT count(*) AS n FROM objects WHERE class = 'java.lang.Thread'"));
+}
+
+#[test]
+fn functions_say_what_commands_say() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let main = sql(&place, "SELECT id, text(id) AS name, class_of(id) AS class FROM \"java.lang.Thread\" WHERE text(name) = 'main'");
+    assert_eq!((main[0]["name"].as_str(), main[0]["class"].as_str()), (Some("main"), Some("java.lang.Thread")));
+    let held = sql(&place, "SELECT count(*) AS n, sum(dominates(dominator_id, id)) AS d FROM objects WHERE dominator_id IS NOT NULL");
+    assert_eq!(held[0]["n"], held[0]["d"]);
+    let sizes = sql(&place, "SELECT count(*) AS n FROM arrays WHERE size(id) IS NOT length");
+    assert_eq!(sizes[0]["n"], 0);
+    let path = sql(&place, "SELECT path(id) AS p FROM objects WHERE reachable AND class = 'java.lang.String' LIMIT 20");
+    assert!(path.iter().all(|row| row["p"].as_str().unwrap().contains(": ")));
+    assert_eq!(sql(&place, "SELECT text(1) AS a, path(NULL) AS b, size(0) AS c")[0], serde_json::json!({"a": null, "b": null, "c": null}));
+}
+
+#[test]
+fn two_dumps_are_asked_at_once() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let other = std::fs::canonicalize(sample_path("jdk/jdk11.hprof.zst")).unwrap();
+    let attach = format!("old={}", other.display());
+    let query = "SELECT (SELECT count(*) FROM objects) AS new, (SELECT count(*) FROM old.objects) AS old,
+                 (SELECT text(id, 'old') FROM old.\"java.lang.Thread\" LIMIT 1) IS NOT NULL AS named";
+    let output = place.run(&["sql", query, "--attach", &attach, "--format", "json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let info = |dump: &std::path::Path| {
+        rows(&Place::of(dump), &["info"])[0]["objects"]["total"].clone()
+    };
+    assert_eq!(document["rows"][0]["new"], info(&place.dump));
+    assert_eq!(document["rows"][0]["old"], info(&other));
+    assert_eq!(document["rows"][0]["named"], 1);
+    assert_eq!(document["attached"][0]["name"], "old");
+}
