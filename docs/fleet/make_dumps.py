@@ -20,8 +20,9 @@ RELEASES = ["41", "42"]
 # The pod that leaks, and those whose dumps lose their ends: on the way from a pod, dumps do.
 LEAKING = "cart-42-5"
 TRUNCATED = ["cart-41-2", "search-42-7", "pay-41-0", "pay-42-8"]
-# Release 42 has a field more.
+# Release 42 has a field and a class more.
 ACCOUNT = "package com.acme; class Account {{ long balance; String currency = \"CHF\"; {more} }}"
+COUPON = "Coupon coupon = Coupon.NONE; } class Coupon { static final Coupon NONE = new Coupon();"
 
 
 def pod(service: str, release: str, number: int) -> dict:
@@ -62,7 +63,7 @@ def main() -> None:
             account = pathlib.Path(scratch, f"r{release}", "Account.java")
             classes[release] = str(account.parent / "classes")
             account.parent.mkdir()
-            account.write_text(ACCOUNT.format(more="String region;" if release == "42" else ""))
+            account.write_text(ACCOUNT.format(more=COUPON if release == "42" else ""))
             subprocess.run(["javac", "-nowarn", "-d", classes[release], str(HERE / "Shop.java"), str(account)], check=True)
 
         def run(one: dict) -> None:

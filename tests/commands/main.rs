@@ -19,6 +19,8 @@ mod crashes;
 mod crashes_index;
 mod diff_recordings;
 mod first_answers;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod golden;
 mod hostile_compare;
 mod hostile_leaks;
