@@ -20,6 +20,8 @@ mod crashes_index;
 mod diff_recordings;
 mod export;
 mod first_answers;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod golden;
 mod hostile_compare;
 mod hostile_leaks;

@@ -1,0 +1,77 @@
+//! The questions of docs/fleet.md, asked by DuckDB of exported samples; and over the dumps of a small fleet whose contents are
+//! known.
+//!
+//! DuckDB is a Python module: `pip install duckdb`. Where it is missing these tests say NOT RUN and pass.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::kit::texts::sample_path;
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Whether a program runs with these arguments and has nothing to complain of.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+fn has_duckdb() -> bool {
+    let has = runs("python3", &["-c", "import duckdb"]);
+    if !has {
+        eprintln!("NOT RUN: no Python module duckdb");
+    }
+    has
+}
+
+fn python(script: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new("python3");
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(in_repository(script)).args(arguments);
+    let output = command.output().expect("python3 runs");
+    assert!(
+        output.status.success(),
+        "{script} {arguments:?}\n{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+#[test]
+fn tables_say_what_commands_say() {
+    if !has_duckdb() {
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let work = work.path().to_str().unwrap();
+    let samples = ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst", "agent/sites.hprof.zst", "leaks/s5.hprof.zst"];
+    let samples = samples.map(|sample| sample_path(sample).to_str().unwrap().to_owned());
+    let program = env!("CARGO_BIN_EXE_hprof-cli");
+    let options = ["--program", program, "--engines", "duckdb", "--objects", "40", "--work", work];
+    python("docs/fleet/same.py", &[&samples.each_ref().map(String::as_str)[..], &options].concat());
+    // All questions can be asked of these dumps, though they are no fleet.
+    let output = python("examples/fleet.py", &[&format!("{work}/lake")]);
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(answers.lines().filter(|line| line.ends_with(" s)")).count(), 30, "{answers}");
+}
+
+#[test]
+#[ignore = "starts 50 JVMs"]
+fn a_fleet_of_fifty_dumps() {
+    if !has_duckdb() {
+        return;
+    }
+    if !runs("javac", &["-version"]) {
+        eprintln!("NOT RUN: no javac");
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let dumps = work.path().join("dumps");
+    let (dumps, work) = (dumps.to_str().unwrap(), work.path().to_str().unwrap());
+    python("docs/fleet/make_dumps.py", &[dumps]);
+    let program = env!("CARGO_BIN_EXE_hprof-cli");
+    // Spark too, if it is there.
+    let output = python("docs/fleet/check.py", &[dumps, "--program", program, "--work", work]);
+    eprint!("{}", String::from_utf8_lossy(&output.stdout));
+}
