@@ -223,7 +223,9 @@ class Round:
 
     def random_command(self):
         rng = self.rng
-        command = [f"{self.jdk}/bin/java", f"-XX:+Use{rng.choice(COLLECTORS)}GC"]
+        # JDK 11 has ZGC as an experiment.
+        unlock = ["-XX:+UnlockExperimentalVMOptions"] if release(self.jdk) < 17 else []
+        command = [f"{self.jdk}/bin/java", *unlock, f"-XX:+Use{rng.choice(COLLECTORS)}GC"]
         self.millis = rng.choice([100, 300, 1000, 2000])
         command += rng.choice([[], [], [], ["-Xint"], ["-Xcomp"]])
         self.checked = rng.random() < 0.3
