@@ -61,6 +61,7 @@ def main():
     parser.add_argument("jdks", nargs="+")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", help="a load")
+    parser.add_argument("--part", type=float, default=1, help="part of the loads' sizes, for shorter runs")
     args = parser.parse_args()
     library = os.path.abspath(args.library)
     for jdk in args.jdks:
@@ -70,6 +71,7 @@ def main():
             for load, arguments in LOADS.items():
                 if args.only not in (None, load):
                     continue
+                arguments = [str(round(int(arguments[0]) * args.part)), *arguments[1:]]
                 found = {name: [] for name in VARIANTS}
                 ratios = {name: [] for name in VARIANTS}
                 for _ in range(args.runs):

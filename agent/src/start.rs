@@ -133,8 +133,12 @@ fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
     let has = |capability| given.contains(&capability);
     let virtual_threads =
         if has(Capability::VirtualThreads) { jvmti.virtual_thread_function() } else { None };
-    let output = Output::new(sink, options.format, options.cpu == Some(Cpu::Old));
+    let (format, cpu) = (options.format, options.cpu);
+    let mut output = Output::new(sink, format, cpu == Some(Cpu::Old));
     let state = State::new(jvmti, options, virtual_threads, has(Capability::ThreadCpuTime));
+    // First, as the old agent: a JVM that ends before it has a thread leaves nothing else by which readers can tell what is
+    // there from the start of a heap dump.
+    output.control_settings(&state, cpu == Some(Cpu::Samples));
     let Some(agent) = Agent::install(state, output, attached) else { return Start::Refuses };
     let enabled = jvmti.register(agent).and_then(|()| {
         for event in [Event::VmStart, Event::VmInit, Event::VmDeath] {

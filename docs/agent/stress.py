@@ -64,12 +64,14 @@ def release(jdk):
 
 
 def build(jdks, out):
-    """Compiles the programs, per JDK."""
+    """Compiles the programs, per JDK. Of runtimes without a compiler another JDK that is given compiles them."""
     classes = {}
+    compilers = [jdk for jdk in jdks if (pathlib.Path(jdk) / "bin/javac").exists()]
     for jdk in jdks:
+        compiler = jdk if jdk in compilers else max(compilers, key=release)
         target = out / f"classes-{release(jdk)}"
         sources = [str(HERE / f"{name}.java") for name in PROGRAMS if name != "VirtualThreads" or release(jdk) >= 21]
-        subprocess.run([f"{jdk}/bin/javac", "-d", str(target), *sources], check=True)
+        subprocess.run([f"{compiler}/bin/javac", "--release", str(release(jdk)), "-d", str(target), *sources], check=True)
         classes[jdk] = target
     return classes
 
@@ -221,7 +223,9 @@ class Round:
 
     def random_command(self):
         rng = self.rng
-        command = [f"{self.jdk}/bin/java", f"-XX:+Use{rng.choice(COLLECTORS)}GC"]
+        # JDK 11 has ZGC as an experiment.
+        unlock = ["-XX:+UnlockExperimentalVMOptions"] if release(self.jdk) < 17 else []
+        command = [f"{self.jdk}/bin/java", *unlock, f"-XX:+Use{rng.choice(COLLECTORS)}GC"]
         self.millis = rng.choice([100, 300, 1000, 2000])
         command += rng.choice([[], [], [], ["-Xint"], ["-Xcomp"]])
         self.checked = rng.random() < 0.3

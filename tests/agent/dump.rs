@@ -7,12 +7,17 @@ use crate::kit::{ask, each_jdk, line, not_run};
 
 const LEAK: &str = include_str!("java/Leak.java");
 
-/// Instances and bytes by class. Hidden classes have no name that is the same in two dumps.
+/// Instances and bytes by class. Hidden classes have no name that is the same in two dumps; those of JDK 11 (anonymous ones)
+/// have a number behind it, which the JVM's dumps leave out.
 fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
     let mut classes = BTreeMap::<String, (u64, u64)>::new();
     for row in ask("histo", dump, &["--top", "0"])["rows"].as_array().unwrap() {
         let name = row["class"].as_str().unwrap();
-        let class = classes.entry(name.split("+0x").next().unwrap().to_owned()).or_default();
+        let name = name.split("+0x").next().unwrap();
+        let numbered = name.rsplit_once('.').filter(|(class, number)| {
+            class.contains("$$Lambda$") && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let class = classes.entry(numbered.map_or(name, |(class, _)| class).to_owned()).or_default();
         class.0 += row["instances"].as_u64().unwrap();
         class.1 += row["shallow_bytes"].as_u64().unwrap();
     }

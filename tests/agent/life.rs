@@ -99,6 +99,27 @@ fn without_doe_nothing_is_dumped_at_the_end() {
     });
 }
 
+/// A JVM that is ended by SIGTERM before it has a thread leaves nothing but this and the empty trace.
+#[test]
+fn a_recording_of_nothing_is_whole() {
+    const HEAD: usize = 31;
+    const SETTINGS: usize = 9 + 6;
+    each_jdk("nothing", |jdk| {
+        let done = jdk.run("heap=sites,format=b,doe=n").ok(&["Ends", "none"]);
+        let mut start = std::fs::read(done.out()).unwrap();
+        assert_eq!(start[HEAD], 0x0e, "CONTROL SETTINGS");
+        start.truncate(HEAD + SETTINGS);
+        // TRACE 300000, without thread and frames.
+        start.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0, 12]);
+        start.extend_from_slice(&300_000_u32.to_be_bytes());
+        start.extend_from_slice(&[0; 8]);
+        let nothing = done.dir.path().join("nothing.hprof");
+        std::fs::write(&nothing, start).unwrap();
+        // It fails for files that are truncated.
+        crate::kit::cli("doctor", &nothing, &[]);
+    });
+}
+
 #[test]
 fn an_agent_loaded_late_records_from_then_on() {
     each_jdk("late", |jdk| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kit::{Jdk, each_jdk, line};
+use crate::kit::{Jdk, each_jdk, line, not_run};
 use crate::report::{Count, Report, Trace};
 
 const KNOWN: &str = include_str!("java/Known.java");
@@ -89,15 +89,31 @@ fn is_in(report: &Report, trace: u32, method: &str) -> bool {
     report.traces[&trace].frames.first().is_some_and(|frame| frame.method == method)
 }
 
+/// HotSpot of JDK 11 does not send an event for each allocation in a thread's buffer (TLAB): an agent of a few lines of C got
+/// 58,951 of 60,000.
+fn misses_some(jdk: &Jdk, test: &str) -> bool {
+    let misses = jdk.release < 17;
+    if misses {
+        not_run(test, "JDK 11 misses some");
+    }
+    misses
+}
+
 #[test]
 fn every_kind_of_allocation_is_counted_exactly() {
     each_jdk("every kind of allocation", |jdk| {
-        check_known(&sites(jdk, ALL, &["-Xint"], &["Known", "400"]), 400);
-        check_known(&sites(jdk, ALL, &["-Xcomp"], &["Known", "40"]), 40);
-        // Long enough for both compilers, and for collections in between.
-        check_known(&sites(jdk, ALL, &["-Xmn8m"], &["Known", "20000"]), 20_000);
+        if !misses_some(jdk, "every kind of allocation but without TLABs") {
+            every_kind_in_buffers(jdk);
+        }
         check_known(&sites(jdk, ALL, &["-XX:-UseTLAB", "-XX:+UseG1GC"], &["Known", "400"]), 400);
     });
+}
+
+fn every_kind_in_buffers(jdk: &Jdk) {
+    check_known(&sites(jdk, ALL, &["-Xint"], &["Known", "400"]), 400);
+    check_known(&sites(jdk, ALL, &["-Xcomp"], &["Known", "40"]), 40);
+    // Long enough for both compilers, and for collections in between.
+    check_known(&sites(jdk, ALL, &["-Xmn8m"], &["Known", "20000"]), 20_000);
 }
 
 /// Allocations by one thread are those of each of eight, at each site, and at each depth of the recursion.
@@ -138,6 +154,9 @@ fn eight_threads_are_counted_exactly() {
 #[test]
 fn what_died_is_not_live() {
     each_jdk("what died", |jdk| {
+        if misses_some(jdk, "what died") {
+            return;
+        }
         for (jvm, n) in
             [(&["-Xint"][..], 3_000), (&["-Xmn8m"][..], 60_000), (&["-XX:+UseParallelGC"][..], 60_000)]
         {
@@ -259,6 +278,9 @@ fn cutoff_leaves_small_rows_out() {
 #[test]
 fn samples_estimate_what_was_allocated() {
     each_jdk("sample", |jdk| {
+        if misses_some(jdk, "sample") {
+            return;
+        }
         for interval in [1024.0_f64, 16_384.0] {
             let n = 20_000_u64;
             let options = format!("{ALL},sample={interval}");

@@ -17,6 +17,7 @@
 #![allow(non_snake_case)]
 
 mod capability;
+pub mod clock;
 mod entry;
 mod env;
 mod events;

@@ -3,27 +3,30 @@
 //! As the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
 //! are entered and left. Each thread keeps a stack of the calls that it is in. A method that is left by an exception that the
 //! rewritten code does not see (out of a constructor before its superclass's) is left with its caller.
+//!
+//! What is done here is done for each call, of which a program makes 100 million in a second: a thread counts in places of its
+//! own, without a lock, and finds them by the place of the caller and the method.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::traces::Method;
 use super::{lock, read, write};
 use crate::jvm::MethodId;
+use crate::jvm::clock::{self, Clock};
 use crate::state::State;
 
-/// Calls of a trace, or of one method by another.
+/// Calls of a trace, or of one method by another. Time is in ticks of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Calls that ended.
     pub calls: u64,
-    /// Nanoseconds without callees.
+    /// Time without callees.
     pub own: u64,
-    /// Nanoseconds with callees; of calls within a call of the same method, without them: so none counts twice.
+    /// Time with callees; of calls within a call of the same method, without them: so none counts twice.
     pub all: u64,
 }
 
@@ -38,22 +41,60 @@ impl Cost {
 /// A stack of method numbers, innermost first, as deep as traces are.
 type Stack = Box<[u32]>;
 
-/// What a thread measured.
+/// The costs of a stack in one thread, which alone adds to them; others may read.
 #[derive(Debug, Default)]
-struct Measured {
-    costs: FxHashMap<Stack, Cost>,
+struct Place {
+    calls: AtomicU64,
+    own: AtomicU64,
+    all: AtomicU64,
 }
+
+impl Place {
+    #[inline]
+    fn add(&self, own: u64, all: u64) {
+        let add = |to: &AtomicU64, more| {
+            to.store(to.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        };
+        add(&self.calls, 1);
+        add(&self.own, own);
+        add(&self.all, all);
+    }
+
+    fn cost(&self) -> Cost {
+        let load = |from: &AtomicU64| from.load(Ordering::Relaxed);
+        Cost { calls: load(&self.calls), own: load(&self.own), all: load(&self.all) }
+    }
+}
+
+/// The stacks of a thread.
+type Measured = Vec<(Stack, Arc<Place>)>;
 
 /// A call that a thread is in.
 #[derive(Debug)]
 struct Call {
     method: u32,
-    start: Instant,
-    /// Nanoseconds in callees that ended.
+    /// Of its stack.
+    place: u32,
+    start: u64,
+    /// Time in callees that ended.
     callees: u64,
 }
 
-#[derive(Debug, Default)]
+/// Where a method that is called from a place counts.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    caller: u32,
+    method: u32,
+    place: u32,
+}
+
+/// Steps that a thread finds at once.
+const RECENT: usize = 256;
+
+/// The place of a caller that is not measured.
+const NOBODY: u32 = u32::MAX;
+
+#[derive(Debug)]
 struct OfThread {
     calls: Vec<Call>,
     /// By method: how many calls of it the thread is in.
@@ -61,7 +102,70 @@ struct OfThread {
     /// Calls within one another that are not measured.
     ignored: u32,
     measured: Option<(Arc<Shared>, Arc<Mutex<Measured>>)>,
-    key: Vec<u32>,
+    places: Vec<Arc<Place>>,
+    /// By caller and method.
+    steps: FxHashMap<(u32, u32), u32>,
+    /// Callers that differ only below the depth of traces lead to one place, and so does each call of a deep recursion.
+    by_stack: FxHashMap<Stack, u32>,
+    recent: Vec<Step>,
+}
+
+impl OfThread {
+    const NEW: Self = Self {
+        calls: Vec::new(),
+        active: Vec::new(),
+        ignored: 0,
+        measured: None,
+        places: Vec::new(),
+        steps: FxHashMap::with_hasher(FxBuildHasher),
+        by_stack: FxHashMap::with_hasher(FxBuildHasher),
+        recent: Vec::new(),
+    };
+
+    /// Where a method counts that is called now.
+    #[inline]
+    fn place(&mut self, method: u32, times: &Times) -> u32 {
+        let caller = self.calls.last().map_or(NOBODY, |call| call.place);
+        let at = (caller.wrapping_mul(31) ^ method) as usize % RECENT;
+        match self.recent.get(at) {
+            Some(step) if step.caller == caller && step.method == method => step.place,
+            _ => self.find_place(caller, method, at, times),
+        }
+    }
+
+    #[cold]
+    fn find_place(&mut self, caller: u32, method: u32, at: usize, times: &Times) -> u32 {
+        let known = self.steps.get(&(caller, method)).copied();
+        let place = known.unwrap_or_else(|| self.new_place(caller, method, times));
+        if self.recent.is_empty() {
+            // No method has this number.
+            self.recent.resize(RECENT, Step { caller: NOBODY, method: u32::MAX, place: 0 });
+        }
+        if let Some(recent) = self.recent.get_mut(at) {
+            *recent = Step { caller, method, place };
+        }
+        place
+    }
+
+    fn new_place(&mut self, caller: u32, method: u32, times: &Times) -> u32 {
+        let (_, measured) = self.measured.get_or_insert_with(|| {
+            let new = Arc::new(Mutex::new(Measured::new()));
+            lock(&times.shared.threads).push(Arc::clone(&new));
+            (Arc::clone(&times.shared), new)
+        });
+        let mut measured = lock(measured);
+        let callers = measured.get(caller as usize).map_or(&[][..], |(stack, _)| stack);
+        let callers = callers.iter().copied().take(times.depth.max(2) - 1);
+        let stack: Stack = std::iter::once(method).chain(callers).collect();
+        let place = *self.by_stack.entry(stack).or_insert_with_key(|stack| {
+            let new = Arc::new(Place::default());
+            measured.push((stack.clone(), Arc::clone(&new)));
+            self.places.push(new);
+            u32::try_from(self.places.len() - 1).unwrap_or(NOBODY)
+        });
+        self.steps.insert((caller, method), place);
+        place
+    }
 }
 
 impl Drop for OfThread {
@@ -72,8 +176,8 @@ impl Drop for OfThread {
             let mut threads = lock(&shared.threads);
             threads.retain(|other| !Arc::ptr_eq(other, &measured));
             let mut ended = lock(&shared.ended);
-            for (stack, cost) in lock(&measured).costs.drain() {
-                ended.costs.entry(stack).or_default().add(cost);
+            for (stack, place) in lock(&measured).drain(..) {
+                ended.entry(stack).or_default().add(place.cost());
             }
         }
     }
@@ -85,11 +189,11 @@ struct Shared {
     /// Those that run.
     threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
     /// All others.
-    ended: Mutex<Measured>,
+    ended: Mutex<FxHashMap<Stack, Cost>>,
 }
 
 thread_local! {
-    static THREAD: RefCell<OfThread> = RefCell::new(OfThread::default());
+    static THREAD: RefCell<OfThread> = const { RefCell::new(OfThread::NEW) };
 }
 
 /// The most calls within one another that are measured.
@@ -101,6 +205,7 @@ pub struct Times {
     methods: RwLock<Vec<Arc<Method>>>,
     shared: Arc<Shared>,
     depth: usize,
+    clock: Clock,
     /// The tracker can be called.
     pub ready: AtomicBool,
 }
@@ -112,6 +217,7 @@ impl Times {
             methods: RwLock::default(),
             shared: Arc::default(),
             depth: depth.max(1),
+            clock: Clock::default(),
             ready: AtomicBool::new(false),
         }
     }
@@ -131,24 +237,26 @@ impl Times {
         }
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
-            if thread.calls.len() < MAX_CALLS {
-                let at = method as usize;
-                if at >= thread.active.len() {
-                    thread.active.resize(at + 1, 0);
-                }
-                if let Some(active) = thread.active.get_mut(at) {
-                    *active += 1;
-                }
-                thread.calls.push(Call { method, start: Instant::now(), callees: 0 });
-            } else {
+            if thread.calls.len() >= MAX_CALLS {
                 thread.ignored += 1;
+                return;
             }
+            let at = method as usize;
+            if at >= thread.active.len() {
+                thread.active.resize(at + 1, 0);
+            }
+            if let Some(active) = thread.active.get_mut(at) {
+                *active += 1;
+            }
+            let place = thread.place(method, self);
+            thread.calls.push(Call { method, place, start: clock::ticks(), callees: 0 });
         });
     }
 
     /// This thread leaves a method, and those within it that it did not see left.
     #[inline]
     pub fn exit(&self, method: u32) {
+        let now = clock::ticks();
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
             if thread.ignored > 0 {
@@ -158,20 +266,21 @@ impl Times {
             if thread.active.get(method as usize).is_none_or(|active| *active == 0) {
                 return;
             }
-            let now = Instant::now();
             while let Some(call) = thread.calls.pop() {
-                let all = u64::try_from(now.duration_since(call.start).as_nanos()).unwrap_or(u64::MAX);
+                // Counters of two processors may differ by a few ticks.
+                let all = now.saturating_sub(call.start);
                 if let Some(caller) = thread.calls.last_mut() {
                     caller.callees = caller.callees.saturating_add(all);
                 }
-                let mut cost = Cost { calls: 1, own: all.saturating_sub(call.callees), all };
+                let own = all.saturating_sub(call.callees);
+                let mut outermost = true;
                 if let Some(active) = thread.active.get_mut(call.method as usize) {
                     *active = active.saturating_sub(1);
-                    if *active > 0 {
-                        cost.all = cost.own;
-                    }
+                    outermost = *active == 0;
                 }
-                self.count(thread, call.method, cost);
+                if let Some(place) = thread.places.get(call.place as usize) {
+                    place.add(own, if outermost { all } else { own });
+                }
                 if call.method == method {
                     break;
                 }
@@ -179,37 +288,28 @@ impl Times {
         });
     }
 
-    fn count(&self, thread: &mut OfThread, method: u32, cost: Cost) {
-        thread.key.clear();
-        thread.key.push(method);
-        thread.key.extend(thread.calls.iter().rev().take(self.depth.max(2) - 1).map(|call| call.method));
-        let (_, measured) = thread.measured.get_or_insert_with(|| {
-            let new = Arc::new(Mutex::new(Measured::default()));
-            lock(&self.shared.threads).push(Arc::clone(&new));
-            (Arc::clone(&self.shared), new)
-        });
-        let mut measured = lock(measured);
-        match measured.costs.get_mut(thread.key.as_slice()) {
-            Some(known) => known.add(cost),
-            None => {
-                measured.costs.insert(thread.key.as_slice().into(), cost);
-            }
-        }
-    }
-
-    /// Costs of stacks of this depth, of all threads.
+    /// Costs of stacks of this depth, of all threads, in nanoseconds.
     fn costs(&self, depth: usize) -> FxHashMap<Stack, Cost> {
         let mut all: FxHashMap<Stack, Cost> = FxHashMap::default();
-        let mut add = |measured: &Measured| {
-            for (stack, cost) in &measured.costs {
-                all.entry(stack.iter().take(depth).copied().collect()).or_default().add(*cost);
+        let mut add = |stack: &Stack, cost: Cost| {
+            if cost.calls > 0 {
+                all.entry(stack.iter().take(depth).copied().collect()).or_default().add(cost);
             }
         };
         // A thread that ends meanwhile waits: its costs move from the one to the other.
         let threads = lock(&self.shared.threads);
-        threads.iter().for_each(|measured| add(&lock(measured)));
-        add(&lock(&self.shared.ended));
+        for measured in threads.iter() {
+            lock(measured).iter().for_each(|(stack, place)| add(stack, place.cost()));
+        }
+        lock(&self.shared.ended).iter().for_each(|(stack, cost)| add(stack, *cost));
         drop(threads);
+        let tick = self.clock.nanoseconds();
+        for cost in all.values_mut() {
+            // `as` saturates.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let nanoseconds = |ticks: u64| (ticks as f64 * tick) as u64;
+            (cost.own, cost.all) = (nanoseconds(cost.own), nanoseconds(cost.all));
+        }
         all
     }
 
@@ -283,5 +383,27 @@ mod tests {
                 (1, name("main"), None),
             ]
         );
+    }
+
+    /// Traces of a recursion differ only as far as they are deep.
+    #[test]
+    fn a_recursion_has_as_many_places_as_traces_are_deep() {
+        let times = Times::new(3);
+        times.ready.store(true, Ordering::Release);
+        let method = times.method(named("again"));
+        for _ in 0..1000 {
+            times.enter(method);
+        }
+        for _ in 0..1000 {
+            times.exit(method);
+        }
+        let costs = times.costs(3);
+        let mut calls: Vec<_> = costs.iter().map(|(stack, cost)| (stack.len(), cost.calls)).collect();
+        calls.sort_unstable();
+        assert_eq!(calls, [(1, 1), (2, 1), (3, 998)]);
+        THREAD.with(|thread| {
+            let thread = thread.borrow();
+            assert_eq!((thread.places.len(), thread.steps.len()), (3, 4));
+        });
     }
 }
