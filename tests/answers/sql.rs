@@ -9,7 +9,8 @@ use crate::kit::process::{Place, stderr};
 use crate::kit::texts::sample_path;
 
 /// Samples of several JVMs, with and without compressed references.
-const SAMPLES: [&str; 4] = ["jdk/jdk17.hprof.zst", "jdk/jdk17-nocoops.hprof.zst", "jdk/jdk11.hprof.zst", "jdk/jdk17-zgc.hprof.zst"];
+const SAMPLES: [&str; 4] =
+    ["jdk/jdk17.hprof.zst", "jdk/jdk17-nocoops.hprof.zst", "jdk/jdk11.hprof.zst", "jdk/jdk17-zgc.hprof.zst"];
 
 fn place(sample: &str) -> Place {
     Place::of(&std::fs::canonicalize(sample_path(sample)).unwrap())
@@ -31,7 +32,8 @@ fn sql(place: &Place, query: &str) -> Vec<Value> {
 
 /// Some columns of rows, sorted.
 fn sorted(rows: &[Value], columns: &[&str]) -> Vec<String> {
-    let row = |row: &Value| columns.iter().map(|column| row[*column].to_string()).collect::<Vec<_>>().join(" ");
+    let row =
+        |row: &Value| columns.iter().map(|column| row[*column].to_string()).collect::<Vec<_>>().join(" ");
     let mut all: Vec<String> = rows.iter().map(row).collect();
     all.sort_unstable();
     all
@@ -55,7 +57,8 @@ fn sql_says_what_other_commands_say() {
             sums.0 += row["instances"].as_u64().unwrap();
             sums.1 += row["shallow_bytes"].as_u64().unwrap();
         }
-        let objects = sql(&place, "SELECT class, count(*) AS n, sum(shallow_bytes) AS s FROM objects GROUP BY 1");
+        let objects =
+            sql(&place, "SELECT class, count(*) AS n, sum(shallow_bytes) AS s FROM objects GROUP BY 1");
         let found: BTreeMap<String, (u64, u64)> = (objects.iter())
             .map(|row| (row["class"].to_string(), (row["n"].as_u64().unwrap(), row["s"].as_u64().unwrap())))
             .collect();
@@ -70,16 +73,17 @@ fn sql_says_what_other_commands_say() {
         assert_eq!(sorted(&tree, &columns), sorted(&dominators, &columns), "{sample}");
 
         let info = &rows(&place, &["info"])[0];
-        let counts = sql(
-            &place,
-            "SELECT count(*) AS n, sum(reachable) AS r, sum(kind = 'class') AS c FROM objects",
-        );
+        let counts =
+            sql(&place, "SELECT count(*) AS n, sum(reachable) AS r, sum(kind = 'class') AS c FROM objects");
         assert_eq!(counts[0]["n"], info["objects"]["total"], "{sample}");
         assert_eq!(counts[0]["r"], info["reachable"]["objects"], "{sample}");
         assert_eq!(counts[0]["c"], info["objects"]["classes"], "{sample}");
 
         let threads = sorted(&rows(&place, &["threads"]), &["object", "name"]);
-        let found = sorted(&sql(&place, "SELECT id AS object, name FROM threads WHERE id IS NOT NULL"), &["object", "name"]);
+        let found = sorted(
+            &sql(&place, "SELECT id AS object, name FROM threads WHERE id IS NOT NULL"),
+            &["object", "name"],
+        );
         assert_eq!(found, threads, "{sample}");
 
         let duplicates = rows(&place, &["strings", "--duplicates", "--top", "0"]);
@@ -97,7 +101,10 @@ fn sql_says_what_other_commands_say() {
 fn references_are_those_of_refs_both_ways() {
     let place = place("jdk/jdk17.hprof.zst");
     // Every so many objects: the same ones each time.
-    let picked = sql(&place, "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at FROM objects) WHERE at % 701 = 7");
+    let picked = sql(
+        &place,
+        "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at FROM objects) WHERE at % 701 = 7",
+    );
     assert!(picked.len() > 20);
     for row in picked.iter().take(60) {
         let id = row["id"].as_str().unwrap();
@@ -164,26 +171,47 @@ fn a_class_is_a_table() {
     let place = place("jdk/jdk17.hprof.zst");
     let found = sql(&place, "SELECT id, text(id) AS t, hash FROM \"java.lang.String\" ORDER BY id LIMIT 50");
     assert_eq!(found.len(), 50);
-    let same = sql(&place, "SELECT id, text(id) AS t, value(id, 'hash') AS hash FROM objects WHERE class = 'java.lang.String' ORDER BY id LIMIT 50");
+    let same = sql(
+        &place,
+        "SELECT id, text(id) AS t, value(id, 'hash') AS hash FROM objects WHERE class = 'java.lang.String' ORDER BY id LIMIT 50",
+    );
     assert_eq!(found, same);
     let arrays = sql(&place, "SELECT count(*) AS n, sum(length) AS l FROM \"byte[]\"");
     let same = sql(&place, "SELECT count(*) AS n, sum(length) AS l FROM arrays WHERE class = 'byte[]'");
     assert_eq!(arrays, same);
-    assert_eq!(sql(&place, "SELECT count(*) AS n FROM main.\"java.lang.Thread\""), sql(&place, "SELECT count(*) AS n FROM objects WHERE class = 'java.lang.Thread'"));
+    assert_eq!(
+        sql(&place, "SELECT count(*) AS n FROM main.\"java.lang.Thread\""),
+        sql(&place, "SELECT count(*) AS n FROM objects WHERE class = 'java.lang.Thread'")
+    );
 }
 
 #[test]
 fn functions_say_what_commands_say() {
     let place = place("jdk/jdk17.hprof.zst");
-    let main = sql(&place, "SELECT id, text(id) AS name, class_of(id) AS class FROM \"java.lang.Thread\" WHERE text(name) = 'main'");
-    assert_eq!((main[0]["name"].as_str(), main[0]["class"].as_str()), (Some("main"), Some("java.lang.Thread")));
-    let held = sql(&place, "SELECT count(*) AS n, sum(dominates(dominator_id, id)) AS d FROM objects WHERE dominator_id IS NOT NULL");
+    let main = sql(
+        &place,
+        "SELECT id, text(id) AS name, class_of(id) AS class FROM \"java.lang.Thread\" WHERE text(name) = 'main'",
+    );
+    assert_eq!(
+        (main[0]["name"].as_str(), main[0]["class"].as_str()),
+        (Some("main"), Some("java.lang.Thread"))
+    );
+    let held = sql(
+        &place,
+        "SELECT count(*) AS n, sum(dominates(dominator_id, id)) AS d FROM objects WHERE dominator_id IS NOT NULL",
+    );
     assert_eq!(held[0]["n"], held[0]["d"]);
     let sizes = sql(&place, "SELECT count(*) AS n FROM arrays WHERE size(id) IS NOT length");
     assert_eq!(sizes[0]["n"], 0);
-    let path = sql(&place, "SELECT path(id) AS p FROM objects WHERE reachable AND class = 'java.lang.String' LIMIT 20");
+    let path = sql(
+        &place,
+        "SELECT path(id) AS p FROM objects WHERE reachable AND class = 'java.lang.String' LIMIT 20",
+    );
     assert!(path.iter().all(|row| row["p"].as_str().unwrap().contains(": ")));
-    assert_eq!(sql(&place, "SELECT text(1) AS a, path(NULL) AS b, size(0) AS c")[0], serde_json::json!({"a": null, "b": null, "c": null}));
+    assert_eq!(
+        sql(&place, "SELECT text(1) AS a, path(NULL) AS b, size(0) AS c")[0],
+        serde_json::json!({"a": null, "b": null, "c": null})
+    );
 }
 
 #[test]
@@ -195,9 +223,7 @@ fn two_dumps_are_asked_at_once() {
                  (SELECT text(id, 'old') FROM old.\"java.lang.Thread\" LIMIT 1) IS NOT NULL AS named";
     let output = place.run(&["sql", query, "--attach", &attach, "--format", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let info = |dump: &std::path::Path| {
-        rows(&Place::of(dump), &["info"])[0]["objects"]["total"].clone()
-    };
+    let info = |dump: &std::path::Path| rows(&Place::of(dump), &["info"])[0]["objects"]["total"].clone();
     assert_eq!(document["rows"][0]["new"], info(&place.dump));
     assert_eq!(document["rows"][0]["old"], info(&other));
     assert_eq!(document["rows"][0]["named"], 1);

@@ -45,7 +45,8 @@ fn tables_say_what_commands_say() {
     }
     let work = tempfile::tempdir().unwrap();
     let work = work.path().to_str().unwrap();
-    let samples = ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst", "agent/sites.hprof.zst", "leaks/s5.hprof.zst"];
+    let samples =
+        ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst", "agent/sites.hprof.zst", "leaks/s5.hprof.zst"];
     let samples = samples.map(|sample| sample_path(sample).to_str().unwrap().to_owned());
     let program = env!("CARGO_BIN_EXE_hprof-cli");
     let options = ["--program", program, "--engines", "duckdb", "--objects", "40", "--work", work];

@@ -100,7 +100,16 @@ fn what_takes_too_much_is_bounded() {
 #[test]
 fn names_may_be_anything() {
     let place = place();
-    for name in ["a\"\"b", "'; DROP TABLE objects; --", "\u{202e}x", "sqlite_master2", "a.b.c", "old.x", "[", "\u{1b}[31m"] {
+    for name in [
+        "a\"\"b",
+        "'; DROP TABLE objects; --",
+        "\u{202e}x",
+        "sqlite_master2",
+        "a.b.c",
+        "old.x",
+        "[",
+        "\u{1b}[31m",
+    ] {
         let output = place.run(&["sql", &format!("SELECT * FROM \"{name}\"")]);
         assert!(matches!(output.status.code(), Some(1 | 2)), "{name}: {}", stderr(&output));
         assert!(!stderr(&output).contains(['\u{202e}', '\u{1b}']), "{name}");
@@ -142,7 +151,10 @@ fn answers_are_shown_by_the_types_of_columns() {
     assert_eq!(names, ["id", "reachable", "r", "n", "b", "t", "t_2", "t_3", "p"]);
     let id = row["id"].as_str().unwrap();
     assert!(id.starts_with("0x"));
-    assert_eq!((&row["reachable"], &row["r"], &row["n"]), (&true.into(), &1.5.into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&row["reachable"], &row["r"], &row["n"]),
+        (&true.into(), &1.5.into(), &serde_json::Value::Null)
+    );
     assert_eq!((&row["b"], &row["p"]), (&"0aff".into(), &1.into()));
     let csv = place.answer(&["sql", query, "--format", "csv"]);
     assert_eq!(csv, format!("id,reachable,r,n,b,t,t_2,t_3,p\n{id},true,1.5,,0aff,\"a,b\",1,2,1\n"));
@@ -156,7 +168,8 @@ fn queries_come_from_files_and_from_stdin() {
     let file = place.path("query.sql");
     std::fs::write(&file, "SELECT 41 + 1 AS a -- it\n").unwrap();
     assert_eq!(place.answer(&["sql", "--file", file.to_str().unwrap(), "--format", "csv"]), "a\n42\n");
-    let mut child = place.command(&["sql", "--format", "csv"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child =
+        place.command(&["sql", "--format", "csv"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"SELECT 43 AS a;").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.stdout, b"a\n43\n");

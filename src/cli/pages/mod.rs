@@ -76,8 +76,8 @@ pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
     match page.trim_end_matches(".json") {
-        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search" | "finalizers"
-        | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
+        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
+        | "finalizers" | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
         "histo" => {
             query.contains("retained")

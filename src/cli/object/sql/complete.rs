@@ -13,10 +13,54 @@ use crate::report::escape;
 
 /// Words of the language.
 const KEYWORDS: &[&str] = &[
-    "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "JOIN", "LEFT JOIN", "USING",
-    "ON", "AS", "AND", "OR", "NOT", "NULL", "IS NULL", "IN", "BETWEEN", "LIKE", "GLOB", "CASE", "WHEN", "THEN", "ELSE",
-    "END", "WITH", "RECURSIVE", "UNION", "UNION ALL", "EXISTS", "DESC", "ASC", "OVER", "PARTITION BY", "count", "sum",
-    "avg", "min", "max", "printf", "substr", "length", "lower", "upper", "group_concat", "coalesce",
+    "SELECT",
+    "DISTINCT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "JOIN",
+    "LEFT JOIN",
+    "USING",
+    "ON",
+    "AS",
+    "AND",
+    "OR",
+    "NOT",
+    "NULL",
+    "IS NULL",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "GLOB",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "WITH",
+    "RECURSIVE",
+    "UNION",
+    "UNION ALL",
+    "EXISTS",
+    "DESC",
+    "ASC",
+    "OVER",
+    "PARTITION BY",
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "printf",
+    "substr",
+    "length",
+    "lower",
+    "upper",
+    "group_concat",
+    "coalesce",
 ];
 /// Commands of the shell.
 const COMMANDS: &[&str] = &[".tables", ".schema", ".timing", ".help", ".quit"];
@@ -59,10 +103,14 @@ impl Helper {
         if let Some(quote) = quote {
             let typed = text.get(quote + 1..).unwrap_or_default();
             let found = self.classes_like(typed);
-            return (quote, found.into_iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect());
+            return (
+                quote,
+                found.into_iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect(),
+            );
         }
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
-        let start = text.rfind(|c| !is_word(c)).and_then(|at| Some(at + text.get(at..)?.chars().next()?.len_utf8()));
+        let start =
+            text.rfind(|c| !is_word(c)).and_then(|at| Some(at + text.get(at..)?.chars().next()?.len_utf8()));
         let start = start.unwrap_or(0);
         let typed = text.get(start..).unwrap_or_default();
         if typed.is_empty() {
@@ -126,7 +174,8 @@ impl rustyline::Helper for Helper {}
 /// The query without the `;` at its end; `None` if there is nothing.
 pub(super) fn statement(text: &str) -> Option<&str> {
     let text = text.trim();
-    let query = if ends(text) { text.trim_end_matches(|c: char| c == ';' || c.is_whitespace()) } else { text };
+    let query =
+        if ends(text) { text.trim_end_matches(|c: char| c == ';' || c.is_whitespace()) } else { text };
     Some(query).filter(|query| !query.is_empty())
 }
 
@@ -172,7 +221,9 @@ mod tests {
         for whole in ["SELECT 1;", "SELECT ';' ;", "SELECT 1; -- done", "SELECT 1; /* done */ ", ";"] {
             assert!(ends(whole), "{whole}");
         }
-        for open in ["SELECT 1", "SELECT ';", "SELECT \"a;", "SELECT 1 -- ;", "SELECT 1 /* ;", "SELECT 1; x", ""] {
+        for open in
+            ["SELECT 1", "SELECT ';", "SELECT \"a;", "SELECT 1 -- ;", "SELECT 1 /* ;", "SELECT 1; x", ""]
+        {
             assert!(!ends(open), "{open}");
         }
         assert_eq!(statement(" SELECT ';' ; "), Some("SELECT ';'"));
@@ -185,7 +236,10 @@ mod tests {
             names: vec!["objects".to_owned(), "object_id".to_owned()],
             classes: vec![Arc::new(vec!["com.acme.Session".to_owned(), "java.lang.String".to_owned()])],
         };
-        assert_eq!(helper.words("SELECT * FROM obj"), (14, vec!["objects".to_owned(), "object_id".to_owned()]));
+        assert_eq!(
+            helper.words("SELECT * FROM obj"),
+            (14, vec!["objects".to_owned(), "object_id".to_owned()])
+        );
         assert_eq!(helper.words("SELECT * FROM \"Sess"), (14, vec!["\"com.acme.Session\"".to_owned()]));
         assert_eq!(helper.words("SELECT * FROM java.l"), (14, vec!["\"java.lang.String\"".to_owned()]));
         assert_eq!(helper.words(".ta"), (0, vec![".tables".to_owned()]));

@@ -19,7 +19,8 @@ use rustc_hash::FxHashMap;
 
 use self::threads::{Found, Of, ThreadTable};
 use super::{
-    Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values, Wanted,
+    Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values,
+    Wanted,
 };
 
 use rows::Rows;
