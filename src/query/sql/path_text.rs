@@ -30,7 +30,7 @@ pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
             let _ = write!(text, " -> ... {} objects ...", last - SHOWN);
         }
         if place < SHOWN || place >= last {
-            append(&mut text, &view.step(*step, holder));
+            append(&mut text, view, *step, &view.step(*step, holder));
         }
         holder = Some(*step);
     }
@@ -38,7 +38,7 @@ pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
 }
 
 /// Adds an object and, to the one before, how that holds it.
-fn append(text: &mut String, step: &Step) {
+fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &Step) {
     if let Some(reference) = &step.reference {
         if !reference.starts_with('[') {
             text.push('.');
@@ -48,5 +48,11 @@ fn append(text: &mut String, step: &Step) {
     if !text.ends_with(": ") {
         text.push_str(" -> ");
     }
-    text.push_str(step.class.as_deref().unwrap_or("(unknown class)"));
+    // Static fields are those of the class, not of java.lang.Class.
+    let of_class_object = view.edges.class_of_class_object(object);
+    let name = of_class_object.and_then(|class| view.edges.summary.class(class));
+    match name {
+        Some(class) => text.push_str(view.edges.summary.class_name(class)),
+        None => text.push_str(step.class.as_deref().unwrap_or("(unknown class)")),
+    }
 }
