@@ -125,7 +125,7 @@ impl<'a> Edges<'a> {
 
     /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
     pub fn each(&self, from: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        let mut reader = Reader { edges: self, from, visit };
+        let mut reader = Reader { edges: self, from, class: self.graph.objects.class(from), visit };
         self.read(&mut reader);
         reader.locals();
         if let Some(id) = self.class_id_of(from) {
@@ -157,13 +157,17 @@ impl<'a> Edges<'a> {
                 visit(from.get(), kind, id);
             }
         };
-        let mut reader = Reader { edges: self, from: first, visit: each };
+        let last = ObjectIndex(first.0.saturating_add(count));
+        let mut classes = self.graph.objects.classes(first..last);
+        let class = classes.next().flatten();
+        let mut reader = Reader { edges: self, from: first, class, visit: each };
         places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
             if self.roots.contains(here) {
                 reader.locals();
             }
             here.0 += 1;
             reader.from = here;
+            reader.class = classes.next().flatten();
             from.set(here);
         });
     }
@@ -235,7 +239,8 @@ impl<'a> Edges<'a> {
         if self.roots.locals_of(thread).next().is_some() {
             let addresses = &self.graph.objects.addresses;
             let visit = |_: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
-            self.read(&mut Reader { edges: self, from: thread, visit });
+            let class = self.graph.objects.class(thread);
+            self.read(&mut Reader { edges: self, from: thread, class, visit });
             beyond.extend(self.graph.class_object_of(thread));
         }
         beyond
@@ -261,6 +266,7 @@ impl<'a> Edges<'a> {
 struct Reader<'e, 'a, F> {
     edges: &'e Edges<'a>,
     from: ObjectIndex,
+    class: Option<ClassNumber>,
     visit: F,
 }
 
@@ -286,8 +292,7 @@ impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, '
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();
-        let mut class = self.edges.graph.objects.class(self.from);
-        let edges = self.edges;
+        let (edges, mut class) = (self.edges, self.class);
         if let Some(fields) = class.and_then(|class| edges.reference_fields(class)) {
             for (at, name, class) in fields {
                 let Some(id) = be_id(record.fields, *at as usize, id_size) else { return };

@@ -111,11 +111,6 @@ impl Dump {
         &self.0.borrow_owner().schema
     }
 
-    /// Whether something that was read of its index is damaged: then no answer since is right.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.0.borrow_owner().graph.is_damaged()
-    }
-
     /// What its tables have, but those of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
         self.0

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::address_index::Ids;
 use crate::index::objects::object_table::BLOCK;
 use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::strength::{Strength, is_referent};
@@ -156,15 +157,11 @@ impl Table for Refs<'_> {
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        let mut rows = Rows {
-            refs: self,
-            wanted,
-            batch,
-            from: None,
-            place: (ObjectIndex(0), 0),
-            text: String::new(),
-            strength: 0,
-        };
+        // For a few objects not all of the index is checked.
+        let is_of_few = matches!(chunk, Chunk::With(..));
+        let ids = (!is_of_few).then(|| context.graph.objects.addresses.ids());
+        let place = (ObjectIndex(0), 0);
+        let mut rows = Rows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
         match chunk {
             Chunk::Rows(_) => {}
             Chunk::Objects(range) => {
@@ -207,10 +204,10 @@ struct Rows<'r, 'a> {
     batch: &'r mut Batch,
     /// The object before, and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
+    ids: Option<Ids<'r>>,
     /// The object before, and how many references it had so far, also those that are no rows.
     place: (ObjectIndex, u32),
     text: String,
-    strength: u32,
 }
 
 impl Rows<'_, '_> {
@@ -232,21 +229,32 @@ impl Rows<'_, '_> {
 
     fn add_at(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>, to: ObjectId, place: u32) {
         let batch = &mut *self.batch;
-        if self.wanted.has(FROM) || self.wanted.has(STRENGTH) {
+        let context = &*self.refs.context;
+        if self.wanted.has(FROM) {
             let id = match self.from {
                 Some((object, id)) if object == from => id,
                 _ => {
-                    let context = &*self.refs.context;
-                    let id = context.id(from);
-                    let strength = context.edges().strengths.of(context.graph, from);
-                    let number = STRENGTHS.iter().position(|known| *known == strength).unwrap_or(0);
-                    self.strength = u32::try_from(number).unwrap_or(0);
-                    self.from = Some((from, id));
-                    id
+                    if self.ids.is_some() && self.from.is_some_and(|(before, _)| from < before) {
+                        self.ids = Some(context.graph.objects.addresses.ids());
+                    }
+                    match &mut self.ids {
+                        Some(ids) => ids.next(from),
+                        None => context.id(from),
+                    }
                 }
             };
+            self.from = Some((from, id));
             batch.column(FROM).id(id);
-            batch.column(STRENGTH).name(Some(if is_referent(kind) { self.strength } else { 0 }));
+        }
+        if self.wanted.has(STRENGTH) {
+            // Only referents are held less than strongly.
+            let strength = if is_referent(kind) {
+                context.edges().strengths.of(context.graph, from)
+            } else {
+                Strength::Strong
+            };
+            let number = STRENGTHS.iter().position(|known| *known == strength);
+            batch.column(STRENGTH).name(number.and_then(|number| u32::try_from(number).ok()));
         }
         if self.wanted.has(FIELD) {
             match kind {
