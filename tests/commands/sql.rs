@@ -198,8 +198,8 @@ fn the_shell_answers_on_a_terminal() {
             ".tables\r",
             ".schema threads\r",
             ".timing off\r",
-            "SELECT * FROM nothing;\r",
-            "SELECT count(*) AS n FROM \"java.lang.Thr\tead\";\r",
+            "SELECT * FROM nowhere;\r",
+            "SELECT count(*) AS n FROM \"java.lang.Thr\t;\r",
             ".quit\r",
         ] {
             std::thread::sleep(Duration::from_millis(700));
@@ -213,7 +213,7 @@ fn the_shell_answers_on_a_terminal() {
     typing.join().unwrap();
     assert!(child.wait().unwrap().success());
     let said = String::from_utf8_lossy(&all);
-    for expected in ["answer", "42", "objects", "there is no table or class nothing", "state"] {
+    for expected in ["answer", "42", "objects", "there is no table or class nowhere", "state"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let history = std::fs::read_to_string(place.path("state/hprof-cli/sql_history")).unwrap();

@@ -145,9 +145,9 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
         AuthAction::Attach { .. } => Some("ATTACH".to_owned()),
         AuthAction::Detach { .. } => Some("DETACH".to_owned()),
-        AuthAction::Insert { .. } => Some("INSERT, and CREATE".to_owned()),
+        AuthAction::Insert { .. } => Some("INSERT or CREATE".to_owned()),
         AuthAction::Update { .. } => Some("UPDATE".to_owned()),
-        AuthAction::Delete { .. } => Some("DELETE, and DROP".to_owned()),
+        AuthAction::Delete { .. } => Some("DELETE or DROP".to_owned()),
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Some("a transaction".to_owned()),
         _ => Some("what is not SELECT".to_owned()),
     }

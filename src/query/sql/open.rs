@@ -93,7 +93,7 @@ impl Opened {
     fn check<'c>(&self, statement: Statement<'c>) -> Result<Statement<'c>, SqlError> {
         if statement.column_count() == 0 {
             let hint = "a query is one SELECT, such as SELECT class, count(*) FROM objects GROUP BY class";
-            return Err(SqlError::new(ErrorKind::Wrong, "the query is empty", hint));
+            return Err(SqlError::new(ErrorKind::Wrong, "the query is empty, or not a SELECT", hint));
         }
         if statement.parameter_count() > 0 {
             let message = "the query has parameters, and nothing gives them values";
