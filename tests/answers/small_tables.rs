@@ -336,9 +336,9 @@ fn what_a_dump_is() {
                 "shallow_bytes",
                 "reachable_objects=reachable/objects",
                 "reachable_bytes=reachable/shallow_bytes",
-                "reference_bytes=layout/layout/reference_bytes",
-                "header_bytes=layout/layout/header_bytes",
-                "alignment_bytes=layout/layout/alignment_bytes",
+                "reference_bytes=layout/reference_bytes",
+                "header_bytes=layout/header_bytes",
+                "alignment_bytes=layout/alignment_bytes",
                 "problems=problem_count",
             ],
         );
