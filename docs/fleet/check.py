@@ -209,13 +209,13 @@ def expected(f: Fleet) -> dict:
     answers[14] = sorted(rows, key=lambda row: (row[4], *row[:4]))
     copies, in_dumps, saved = collections.Counter(), collections.Counter(), collections.Counter()
     for name, found in f.rows("strings"):
-        texts = collections.Counter(row["value"] for row in found)
+        texts = collections.Counter(row["label"] for row in found)
         copies.update(texts)
         in_dumps.update(texts.keys())
         if name in whole:
             saved[whole[name]["service"]] += sum(count - 1 for count in texts.values())
     often = sorted((-count, -in_dumps[text], text) for text, count in copies.items() if count > in_dumps[text])[:20]
-    often = sorted((-count, len(text), -number) for count, number, text in often)
+    often = sorted((count, len(text), -number) for count, number, text in often)
     # Only hashes are exported: texts are compared by copies, length and dumps.
     answers[15] = lambda rows: (
         sorted((-row[2], row[1], row[3]) for row in rows)[:15],
@@ -251,9 +251,10 @@ def expected(f: Fleet) -> dict:
     certain = {(name, length) for name, length in buffers if name in whole}
 
     def arrays(rows: list) -> tuple:
-        found = {(row[0], row[2]) for row in rows}
-        of_whole = {(row[4], row[5]) for row in rows if row[0] in whole}
-        return (certain <= found <= buffers, of_whole), (True, {("buffer", "java.lang.Class")})
+        # Dumps with garbage may have other arrays, to which nothing refers.
+        planted = [row for row in rows if (row[0], row[2]) in buffers]
+        of_whole = {(row[4], row[5]) for row in planted if row[0] in whole}
+        return (certain <= {(row[0], row[2]) for row in planted}, of_whole), (True, {("buffer", "java.lang.Class")})
 
     answers[21] = arrays
     plant = lambda of: sum(f.count(name, of) for name in whole)  # noqa: E731

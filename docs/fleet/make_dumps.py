@@ -76,7 +76,7 @@ def main() -> None:
                            check=True, stdout=subprocess.DEVNULL)
             if one["is_truncated"]:
                 with open(file, "r+b") as dump:
-                    dump.truncate(file.stat().st_size * 3 // 5)
+                    dump.truncate(file.stat().st_size * 9 // 10)
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, pods))

@@ -52,7 +52,12 @@ fn tables_say_what_commands_say() {
     let options = ["--program", program, "--engines", "duckdb", "--objects", "40", "--work", work];
     python("docs/fleet/same.py", &[&samples.each_ref().map(String::as_str)[..], &options].concat());
     // All questions can be asked of these dumps, though they are no fleet.
-    let output = python("examples/fleet.py", &[&format!("{work}/lake")]);
+    let lake = format!("{work}/all");
+    let mut export = Command::new(program);
+    export.arg("export").args(&samples).args(["--to", &lake, "--index-dir", &format!("{work}/index")]);
+    let output = export.output().expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = python("examples/fleet.py", &[&lake]);
     let answers = String::from_utf8(output.stdout).unwrap();
     assert_eq!(answers.lines().filter(|line| line.ends_with(" s)")).count(), 30, "{answers}");
 }
