@@ -41,7 +41,10 @@ fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value
         batch.clear();
         table.read(&chunk, wanted, &mut batch).unwrap();
         for row in 0..batch.rows {
-            rows.push((0..columns).map(|column| value(batch.cell(row, column))).collect());
+            let mut cells: Vec<Value> = (0..columns).map(|column| value(batch.cell(row, column))).collect();
+            // The number of a row is the same in every question: SQL tells rows apart by it.
+            cells.extend(batch.row_numbers.get(row).map(|number| Value::Integer(*number)));
+            rows.push(cells);
         }
         for column in 0..columns {
             // No column has more values than there are rows.
@@ -60,9 +63,26 @@ fn all_rows(table: &dyn Table) -> Vec<Vec<Value>> {
     rows(table, &Question::All, Wanted::ALL)
 }
 
+/// No two rows have one number.
+fn numbers_differ(table: &dyn Table) {
+    let mut batch = table.batch(Wanted(0));
+    let mut numbers = BTreeSet::new();
+    for chunk in table.chunks(&Question::All).unwrap() {
+        batch.clear();
+        table.read(&chunk, Wanted(0), &mut batch).unwrap();
+        assert!(batch.row_numbers.is_empty() || batch.row_numbers.len() == batch.rows);
+        assert!(
+            batch.row_numbers.iter().all(|number| numbers.insert(*number)),
+            "{}",
+            table.definition().name
+        );
+    }
+}
+
 /// What every table promises. Of large ones only some keys are looked up.
 fn is_consistent(table: &dyn Table, keys: usize) {
     let name = &table.definition().name;
+    numbers_differ(table);
     let all = all_rows(table);
     for (at, column) in table.definition().columns.iter().enumerate() {
         let some = rows(table, &Question::All, Wanted(1 << at.min(63)));

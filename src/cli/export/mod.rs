@@ -370,7 +370,8 @@ impl Run<'_> {
 
     fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
         let shape = Shape::new(table.definition(), |name, is_secret| match self.args.strings {
-            Strings::None => is_secret || (name == HASH && table.definition().name == "strings"),
+            // Also a field of that name in the table of a class: nothing is told rather than too much.
+            Strings::None => is_secret || name == HASH,
             Strings::Hash => is_secret,
             Strings::Text => false,
         });

@@ -100,7 +100,7 @@ impl Table for Arrays<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        vec![ID]
+        self.context.ids_ascend().then_some(ID).into_iter().collect()
     }
 
     fn names(&self, column: usize) -> Names {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::definition::{Column, Kind, Wanted};
 use crate::hprof::ObjectId;
 
@@ -53,6 +55,8 @@ pub enum Values {
         names: Names,
         /// Which of them; [`NO_NAME`] for none.
         numbers: Vec<u32>,
+        /// The numbers of names, for those that are added as texts.
+        known: FxHashMap<String, u32>,
     },
 }
 
@@ -70,7 +74,9 @@ impl Values {
             }
             Kind::Real => Self::Reals { values: Vec::new(), valid: Vec::new() },
             Kind::Text => Self::Texts { text: String::new(), ends: Vec::new(), valid: Vec::new() },
-            Kind::Name => Self::Names { names: names.clone(), numbers: Vec::new() },
+            Kind::Name => {
+                Self::Names { names: names.clone(), numbers: Vec::new(), known: FxHashMap::default() }
+            }
         }
     }
 
@@ -140,15 +146,22 @@ impl Values {
                 text.push_str(value.unwrap_or_default());
                 ends.push(text.len());
             }
-            Self::Names { names, numbers } => {
+            Self::Names { names, numbers, known } => {
                 let Some(value) = value else { return numbers.push(NO_NAME) };
-                // Names that were not known before are few, and mostly the one before.
-                let known = names.iter().rposition(|name| name == value);
-                let number = known.unwrap_or_else(|| {
-                    Arc::make_mut(names).push(value.to_owned());
-                    names.len() - 1
-                });
-                numbers.push(u32::try_from(number).unwrap_or(NO_NAME));
+                if known.is_empty() {
+                    let all = names.iter().cloned().zip(0u32..);
+                    known.extend(all);
+                }
+                let number = match known.get(value) {
+                    Some(number) => *number,
+                    None => {
+                        let Ok(number) = u32::try_from(names.len()) else { return numbers.push(NO_NAME) };
+                        Arc::make_mut(names).push(value.to_owned());
+                        known.insert(value.to_owned(), number);
+                        number
+                    }
+                };
+                numbers.push(number);
             }
             _ => {}
         }
@@ -183,7 +196,7 @@ impl Values {
                     _ => Cell::Null,
                 }
             }
-            Self::Names { names, numbers } => {
+            Self::Names { names, numbers, .. } => {
                 let number = numbers.get(row).and_then(|number| usize::try_from(*number).ok());
                 number.and_then(|number| names.get(number)).map_or(Cell::Null, |name| Cell::Text(name))
             }

@@ -102,15 +102,8 @@ fn package(name: &str) -> &str {
 
 /// The classes of this name, or with this class object.
 pub(super) fn find(context: &Context<'_>, key: &Key) -> Vec<ClassNumber> {
-    let all = context.summary.numbered_classes();
     match key {
-        Key::Integer(id) => {
-            let found = all.filter(|(_, class)| ObjectId::from(class.id).0 == id.cast_unsigned());
-            found.map(|(number, _)| number).collect()
-        }
-        Key::Text(name) => {
-            let found = all.filter(|(_, class)| context.summary.is_named(class, name));
-            found.map(|(number, _)| number).collect()
-        }
+        Key::Integer(id) => context.class_of_id(*id).into_iter().collect(),
+        Key::Text(name) => context.classes_named(name).to_vec(),
     }
 }

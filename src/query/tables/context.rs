@@ -31,6 +31,9 @@ pub struct Context<'a> {
     /// What the dump is called, and the labels that it was given.
     pub about: About,
     edges: OnceLock<Edges<'a>>,
+    /// Classes by name, and by the ID of their class object.
+    by_name: OnceLock<Vec<ClassNumber>>,
+    by_id: OnceLock<Vec<(u64, ClassNumber)>>,
 }
 
 /// What a dump is called among others.
@@ -57,7 +60,43 @@ impl<'a> Context<'a> {
             class_names: Arc::new(names.collect()),
             about,
             edges: OnceLock::new(),
+            by_name: OnceLock::new(),
+            by_id: OnceLock::new(),
         }
+    }
+
+    /// The classes of a name, by number.
+    pub fn classes_named(&self, name: &str) -> &[ClassNumber] {
+        let name_of = |class: &ClassNumber| self.class_names.get(class.0 as usize).map_or("", String::as_str);
+        let all = self.by_name.get_or_init(|| {
+            let mut all: Vec<ClassNumber> =
+                self.summary.numbered_classes().map(|(number, _)| number).collect();
+            all.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+            all
+        });
+        let start = all.partition_point(|class| name_of(class) < name);
+        let rest = all.get(start..).unwrap_or_default();
+        rest.get(..rest.partition_point(|class| name_of(class) == name)).unwrap_or_default()
+    }
+
+    /// The class of a class object, as it stands in a table.
+    pub fn class_of_id(&self, id: i64) -> Option<ClassNumber> {
+        let all = self.by_id.get_or_init(|| {
+            let classes = self.summary.numbered_classes();
+            let ids = classes.filter_map(|(number, _)| Some((self.class_id(number)?.0, number)));
+            let mut all: Vec<(u64, ClassNumber)> = ids.collect();
+            all.sort_unstable();
+            all
+        });
+        let start = all.partition_point(|(known, _)| *known < id.cast_unsigned());
+        all.get(start).filter(|(known, _)| *known == id.cast_unsigned()).map(|(_, class)| *class)
+    }
+
+    /// Whether IDs ascend as signed numbers too, as SQL compares them: all are on one side of 2^63.
+    pub fn ids_ascend(&self) -> bool {
+        let last = self.graph.objects.len().saturating_sub(1);
+        let id = |object| self.id(ObjectIndex(object)).unwrap_or_default().0.cast_signed();
+        (id(0) < 0) == (id(last) < 0)
     }
 
     /// What references mean.

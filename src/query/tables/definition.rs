@@ -77,7 +77,7 @@ pub struct Definition {
     pub meaning: Cow<'static, str>,
     /// The order of its rows; for people.
     pub order: Cow<'static, str>,
-    /// Its columns: at most 64, see [`Wanted`].
+    /// Its columns. Tables that every dump has have at most 64, see [`Wanted`].
     pub columns: Vec<Column>,
 }
 

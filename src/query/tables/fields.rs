@@ -88,7 +88,6 @@ impl Table for Fields<'_> {
             Question::Of(_, _, key @ (Key::Integer(_) | Key::Text(_))) => {
                 super::classes::find(&self.context, key).into_iter().map(of).collect()
             }
-            // Few: names of fields are looked for in those that the batch has already.
             _ => (0..classes)
                 .step_by(256)
                 .map(|start| Chunk::Rows(start..(start + 256).min(classes)))

@@ -125,6 +125,10 @@ pub enum Chunk {
     Listed(List, Range<usize>),
     /// What some objects have to do with one.
     With(ObjectId, List, Range<usize>),
+    /// The same of some objects that follow one another.
+    ObjectsWith(ObjectId, Range<ObjectIndex>),
+    /// Some elements of an array of references.
+    Elements(ObjectIndex, Range<u32>),
 }
 
 /// A list of objects.

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Chunk, Context, Key, List};
 use crate::index::graph::numbers::ObjectIndex;
@@ -17,6 +18,11 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Chunk> {
     ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(Chunk::Objects).collect()
 }
 
+/// All objects, fewer in a chunk: for rows with long texts.
+pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<Chunk> {
+    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(Chunk::Objects).collect()
+}
+
 /// Some objects, in their order.
 pub(super) fn listed(list: List) -> Vec<Chunk> {
     ranges(&list).map(|range| Chunk::Listed(list.clone(), range)).collect()
@@ -24,8 +30,13 @@ pub(super) fn listed(list: List) -> Vec<Chunk> {
 
 /// The places of a list in chunks.
 pub(super) fn ranges(list: &List) -> impl Iterator<Item = Range<usize>> + use<> {
-    let (len, size) = (list.get().len(), CHUNK as usize);
-    (0..len).step_by(size).map(move |start| start..start.saturating_add(size).min(len))
+    parts(0..list.get().len())
+}
+
+/// A range in chunks.
+fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (end, size) = (range.end, CHUNK as usize);
+    range.step_by(size).map(move |start| start..start.saturating_add(size).min(end))
 }
 
 /// The object of an ID, if there is one.
@@ -42,11 +53,11 @@ pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<
     listed(List::of(ClassSet::of(context.summary, classes).all_objects(context.graph)))
 }
 
-/// All objects, sorted by class: the order of a rank by class number; those of no class first. Counting sort.
-pub(super) fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<List> {
+/// All objects, sorted by class: the order of a rank by class number; those of no class first. Counting sort. Also where
+/// those of each rank begin; rank 0 is that of no class.
+fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
     let graph = context.graph;
     let labels = graph.labels();
-    // Rank 0 is that of no class.
     let rank = |object: u32| {
         labels.known(object).and_then(|class| ranks.get(class)).map_or(0, |rank| *rank as usize + 1)
     };
@@ -62,6 +73,7 @@ pub(super) fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<List>
     for next in &mut next {
         before += std::mem::replace(next, before);
     }
+    let starts = next.clone();
     let mut sorted = graph.room().zeroed::<u32>(objects as usize)?;
     for object in 0..objects {
         if let Some(next) = next.get_mut(rank(object)) {
@@ -71,7 +83,7 @@ pub(super) fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<List>
             *next += 1;
         }
     }
-    Ok(List::sorted(sorted))
+    Ok((List::sorted(sorted), starts))
 }
 
 /// The rank of each class in the order of a key, the same for the same key.
@@ -94,28 +106,68 @@ pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> 
 
 /// Objects sorted by a key of their class, made once.
 #[derive(Debug, Default)]
-pub(super) struct ByClass(OnceLock<List>);
+pub(super) struct ByClass {
+    sorted: OnceLock<Sorted>,
+    lookups: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Sorted {
+    list: List,
+    /// By class number.
+    ranks: Vec<u32>,
+    /// Where the objects of each rank begin; rank 0 is that of no class.
+    starts: Vec<u32>,
+}
+
+/// Lookups that read the classes of all objects each. A join makes more: then a list that is sorted once is faster.
+const FEW_LOOKUPS: u32 = 4;
 
 impl ByClass {
+    fn sorted<K: Ord>(&self, context: &Context<'_>, key: impl Fn(ClassNumber) -> K) -> io::Result<&Sorted> {
+        if self.sorted.get().is_none() {
+            let ranks = ranks(context, key);
+            let (list, starts) = by_class(context, &ranks)?;
+            // Another thread may have been faster; both made the same.
+            let _ = self.sorted.set(Sorted { list, ranks, starts });
+        }
+        self.sorted.get().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     /// The objects in the order of a key.
     pub(super) fn get<K: Ord>(
         &self,
         context: &Context<'_>,
         key: impl Fn(ClassNumber) -> K,
     ) -> io::Result<List> {
-        if let Some(list) = self.0.get() {
-            return Ok(list.clone());
+        Ok(self.sorted(context, key)?.list.clone())
+    }
+
+    /// The objects of some classes, which have the same key.
+    pub(super) fn of<K: Ord>(
+        &self,
+        context: &Context<'_>,
+        classes: &[ClassNumber],
+        key: impl Fn(ClassNumber) -> K,
+    ) -> io::Result<Vec<Chunk>> {
+        let Some(first) = classes.first() else { return Ok(Vec::new()) };
+        let is_few = self.lookups.fetch_add(1, Ordering::Relaxed) < FEW_LOOKUPS;
+        if is_few && self.sorted.get().is_none() {
+            return Ok(of_classes(context, classes));
         }
-        let list = by_class(context, &ranks(context, key))?;
-        Ok(self.0.get_or_init(|| list).clone())
+        let Sorted { list, ranks, starts } = self.sorted(context, key)?;
+        let rank = ranks.get(first.0 as usize).map_or(0, |rank| *rank as usize + 1);
+        let start = starts.get(rank).map_or(0, |start| *start as usize);
+        let end = starts.get(rank + 1).map_or(list.get().len(), |end| *end as usize);
+        Ok(parts(start..end).map(|range| Chunk::Listed(list.clone(), range)).collect())
     }
 }
 
 /// The objects of a chunk of objects.
 pub(super) fn objects_of(chunk: &Chunk) -> Vec<ObjectIndex> {
     match chunk {
-        Chunk::Rows(_) => Vec::new(),
-        Chunk::Objects(range) => ObjectIndex::range(range.clone()).collect(),
+        Chunk::Rows(_) | Chunk::Elements(..) => Vec::new(),
+        Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => ObjectIndex::range(range.clone()).collect(),
         Chunk::Listed(list, range) | Chunk::With(_, list, range) => list.part(range.clone()).collect(),
     }
 }

@@ -28,6 +28,9 @@ const DOMINATOR: usize = 7;
 const REACHABLE: usize = 8;
 const HEAP: usize = 9;
 
+/// Objects that retain as many times the mean of shallow sizes are few.
+const MANY: u64 = 16;
+
 /// The words of `kind`.
 pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
 
@@ -81,11 +84,13 @@ impl<'a> Objects<'a> {
 
     /// The objects of each heap that the dump names, in their order.
     fn heaps(&self) -> &[Bits] {
-        self.heaps.get_or_init(|| {
+        if self.heaps.get().is_none() {
             let Context { summary, graph, bytes, .. } = &*self.context;
             let of = |(_, name)| heaps::objects_of(name, summary, graph, bytes).unwrap_or_default();
-            summary.heaps().map(of).collect()
-        })
+            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            let _ = self.heaps.set(summary.heaps().map(of).collect());
+        }
+        self.heaps.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The objects that nothing but one dominates immediately, or whose retained size is no less than one.
@@ -97,6 +102,11 @@ impl<'a> Objects<'a> {
             position.map(|position| tree.children(position).collect()).unwrap_or_default()
         } else {
             let least = u64::try_from(*value).unwrap_or(0);
+            let mean = tree.reachable_bytes() / u64::from(tree.reachable()).max(1);
+            if least < mean.saturating_mul(MANY) {
+                // Most of all objects: a list of them would only be in the way.
+                return object_chunks::all(&self.context);
+            }
             let question = listing::Question {
                 start: Start::Roots,
                 levels: u32::MAX,
@@ -134,7 +144,8 @@ impl Table for Objects<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        vec![ID, CLASS, CLASS_ID]
+        let id = self.context.ids_ascend().then_some(ID);
+        id.into_iter().chain([CLASS, CLASS_ID]).collect()
     }
 
     fn names(&self, column: usize) -> Names {
@@ -149,23 +160,22 @@ impl Table for Objects<'_> {
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         let context = &*self.context;
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).cloned();
+        let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {
             Question::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
-            Question::OrderedBy(CLASS_ID) => {
-                let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
-                object_chunks::listed(self.by_class_id.get(context, id)?)
-            }
+            Question::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
             Question::All | Question::OrderedBy(_) => object_chunks::all(context),
             Question::Of(ID, _, key) => object_chunks::of_id(context, key),
-            Question::Of(CLASS | CLASS_ID, _, key) => {
-                object_chunks::of_classes(context, &classes::find(context, key))
+            Question::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
+            Question::Of(CLASS_ID, _, key) => {
+                self.by_class_id.of(context, &classes::find(context, key), id)?
             }
             Question::Of(column, _, key) => self.in_tree(*column, key),
         })
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Context { graph, summary, .. } = &*self.context;
+        let summary = self.context.summary;
         let objects = objects_of(chunk);
         batch.rows += objects.len();
         if wanted.has(ID) {
@@ -190,7 +200,6 @@ impl Table for Objects<'_> {
                 batch.column(HEAP).name(heap.and_then(|heap| u32::try_from(heap).ok()));
             }
         }
-        debug_assert!(objects.len() <= graph.objects.len() as usize);
         Ok(())
     }
 }
@@ -261,10 +270,8 @@ pub(super) fn each_class(
 
 /// Which of [`KINDS`] an object is.
 pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
-    if class.is_some()
-        && class == context.summary.java_lang_class()
-        && context.graph.class_of_class_object(object).is_some()
-    {
+    let is_class = class.is_none() || class == context.summary.java_lang_class();
+    if is_class && context.graph.class_of_class_object(object).is_some() {
         return 3;
     }
     match class.and_then(|class| context.summary.class(class)).map(|class| class.kind()) {

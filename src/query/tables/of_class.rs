@@ -30,16 +30,29 @@ const SHALLOW: usize = 2;
 const RETAINED: usize = 3;
 const LENGTH: usize = 4;
 const FIELDS: usize = 5;
-/// Columns at most: more than any class has fields.
+/// Fields that have columns: SQL has no more than 2,000, and no class that a person wrote has as many.
 const MAX_COLUMNS: usize = 1000;
+
+/// Names of tables that a message lists.
+const MAX_NAMED: usize = 5;
 
 /// A row an instance of a class.
 pub(super) struct OfClass<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     classes: ClassSet,
-    /// By class number: where the instances have the field of each column.
-    places: Vec<(ClassNumber, Vec<Option<Place>>)>,
+    /// Where instances of the class itself have the field of each column.
+    base: Vec<Place>,
+    /// Ascending by class: where its instances have them.
+    places: Vec<(ClassNumber, Where)>,
+}
+
+/// Where the instances of a class have the fields of the columns.
+enum Where {
+    /// Where the base has them, behind so many bytes of fields of its own: a subclass, of which there may be many.
+    Behind(u64),
+    /// By column.
+    Listed(Vec<Option<Place>>),
 }
 
 /// Why there is no table of a class.
@@ -93,12 +106,18 @@ impl<'a> OfClass<'a> {
         let all: Vec<ClassNumber> =
             (0u32..).zip(&set).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class)).collect();
         let (columns, wanted) = columns(&context, first);
+        let table = context.summary.class_table();
         let places = all.iter().map(|class| {
             // Of several classes of a name each has subclasses, and fields, of its own.
-            let below = classes.len() == 1 && *class != first;
-            (*class, places(&context, *class, (first, below), &wanted))
+            let place = if classes.len() == 1 || *class == first {
+                Where::Behind(table.bytes(*class).saturating_sub(table.bytes(first)))
+            } else {
+                Where::Listed(places(&context, *class, &wanted))
+            };
+            (*class, place)
         });
         let places = places.collect();
+        let of_base = context.objects.slots(first).take(wanted.len()).map(|slot| slot.place).collect();
         let definition = Definition {
             name: name.to_owned().into(),
             meaning: format!("An instance of {base}{}", if subclasses { " or of a subclass" } else { "" })
@@ -106,7 +125,7 @@ impl<'a> OfClass<'a> {
             order: "by id".into(),
             columns,
         };
-        Ok(Self { classes: ClassSet::of(context.summary, &all), context, definition, places })
+        Ok(Self { classes: ClassSet::of(context.summary, &all), context, definition, base: of_base, places })
     }
 
     fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
@@ -132,13 +151,17 @@ impl<'a> OfClass<'a> {
         };
         let places =
             class.and_then(|class| self.places.binary_search_by_key(&class, |(class, _)| *class).ok());
-        let places = places.and_then(|at| self.places.get(at)).map_or(&[][..], |(_, places)| places);
+        let places = places.and_then(|at| self.places.get(at)).map(|(_, places)| places);
+        let place = |field: usize| match places? {
+            Where::Behind(own) => self.base.get(field)?.behind(*own),
+            Where::Listed(places) => places.get(field).copied().flatten(),
+        };
         for (column, declared) in self.definition.columns.iter().enumerate().skip(FIELDS) {
             if !wanted.has(column) {
                 continue;
             }
-            let place = places.get(column - FIELDS).copied().flatten();
-            let value = place.and_then(|place| place.value(bytes, summary.id_size()));
+            let value = place(column - FIELDS).and_then(|place| place.value(bytes, summary.id_size()));
+            let value = value.filter(|value| value.kind == BasicType::Object || !summary.hides_values());
             let values = batch.column(column);
             match declared.kind {
                 Kind::Id => values.id(value.and_then(Bits::reference)),
@@ -194,7 +217,7 @@ fn find(context: &Context<'_>, name: &str, base: &str) -> Result<Vec<ClassNumber
                 let name = context.class_names.get(class.0 as usize)?;
                 Some(format!("\"{name}{AT}{:x}\"", context.class_id(*class)?.0))
             };
-            let by_id = found.iter().chain(&alike).filter_map(table).collect();
+            let by_id = found.iter().chain(&alike).take(MAX_NAMED).filter_map(table).collect();
             Err(NoClass::Case { name: name.to_owned(), by_id })
         }
     }
@@ -242,22 +265,11 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
     (columns, wants)
 }
 
-/// Where the instances of a class have the fields that the columns of `of` show. `below` says that it is a subclass: then its
-/// records end with them. Else it is another class of the name: fields are found by name and type, of shadowed ones the first.
-fn places(
-    context: &Context<'_>,
-    class: ClassNumber,
-    (of, below): (ClassNumber, bool),
-    wants: &[Wants<'_>],
-) -> Vec<Option<Place>> {
-    let slots = |class: ClassNumber| context.objects.slots(class).take(MAX_COLUMNS);
-    if below || class == of {
-        let table = context.summary.class_table();
-        let own = table.bytes(class).saturating_sub(table.bytes(of));
-        return slots(of).take(wants.len()).map(|slot| slot.place.behind(own)).collect();
-    }
+/// Where the instances of another class of the name have the fields that columns show: by name and type, of shadowed ones the
+/// first.
+fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<Place>> {
     let mut known = FxHashMap::default();
-    for slot in slots(class) {
+    for slot in context.objects.slots(class).take(MAX_COLUMNS) {
         known.entry((slot.name, slot.kind.code())).or_insert(slot.place);
     }
     wants.iter().map(|(name, kind)| known.get(&(*name, kind.code())).copied()).collect()
@@ -279,7 +291,7 @@ impl Table for OfClass<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        vec![ID]
+        self.context.ids_ascend().then_some(ID).into_iter().collect()
     }
 
     fn names(&self, column: usize) -> super::Names {

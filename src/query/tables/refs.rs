@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 use std::io;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
 
 use super::object_chunks::{self, ByClass, objects_of, ranges};
 use super::{
@@ -10,9 +13,11 @@ use super::{
     Wanted,
 };
 use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::tables::ClassKind;
 use crate::index::objects::address_index::Ids;
 use crate::index::objects::object_table::BLOCK;
+use crate::query::objects::reader::Record;
 use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::strength::{Strength, is_referent};
 
@@ -36,7 +41,11 @@ pub(super) struct Refs<'a> {
     kinds: Names,
     strengths: Names,
     by_class: ByClass,
+    large: OnceLock<Vec<ObjectIndex>>,
 }
+
+/// Elements of a chunk: of a longer array not all are made rows at once.
+const ELEMENTS: u32 = 1 << 20;
 
 /// What the table has.
 pub(super) fn definition() -> Definition {
@@ -74,6 +83,7 @@ impl<'a> Refs<'a> {
             kinds: Arc::new(KINDS.map(str::to_owned).to_vec()),
             strengths: Arc::new(STRENGTHS.map(|strength| strength.name().to_owned()).to_vec()),
             by_class: ByClass::default(),
+            large: OnceLock::new(),
         }
     }
 
@@ -97,13 +107,68 @@ impl<'a> Refs<'a> {
         if to.is_null() {
             return Vec::new();
         }
-        let all = object_chunks::all(&self.context).into_iter();
-        all.map(|chunk| {
-            let list = List::of(objects_of(&chunk));
-            let range = 0..list.get().len();
-            Chunk::With(to, list, range)
-        })
-        .collect()
+        let with = |chunk| match chunk {
+            Chunk::Objects(range) => Chunk::ObjectsWith(to, range),
+            other => other,
+        };
+        object_chunks::all(&self.context).into_iter().map(with).collect()
+    }
+
+    /// Arrays of so many references that their elements are chunks of their own, ascending.
+    fn large(&self) -> &[ObjectIndex] {
+        if self.large.get().is_none() {
+            let context = &*self.context;
+            let Context { graph, summary, .. } = context;
+            let least = u64::from(ELEMENTS) * u64::from(context.sizes.layout().reference_bytes);
+            let is_array = |object: ObjectIndex| {
+                let class = graph.objects.class(object).and_then(|class| summary.class(class));
+                class.is_some_and(|class| class.kind() == ClassKind::ObjectArray)
+            };
+            let all = TreePosition(0)..TreePosition(graph.tree.objects());
+            let chunks = TreePosition::chunks(all, 1 << 20).into_par_iter();
+            let found = chunks.flat_map_iter(|chunk| {
+                let sizes = TreePosition::range(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
+                sizes.filter(move |(_, bytes)| *bytes >= least).map(|(position, _)| position)
+            });
+            let found = found.filter_map(|position| graph.tree.object_at(position));
+            let mut large: Vec<ObjectIndex> = found.filter(|object| is_array(*object)).collect();
+            large.sort_unstable();
+            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            let _ = self.large.set(large);
+        }
+        self.large.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The elements of a large array, and its reference to its class.
+    fn elements(&self, array: ObjectIndex) -> Vec<Chunk> {
+        let length = match self.context.objects.record(array) {
+            Some(Record::ObjectArray(array)) => array.length,
+            _ => 0,
+        };
+        let starts = (0..length).step_by(ELEMENTS as usize);
+        starts
+            .map(|start| Chunk::Elements(array, start..start.saturating_add(ELEMENTS).min(length)))
+            .collect()
+    }
+
+    /// All objects; the elements of large arrays apart.
+    fn all(&self) -> Vec<Chunk> {
+        let (mut chunks, mut large) = (Vec::new(), self.large());
+        for chunk in object_chunks::all(&self.context) {
+            let Chunk::Objects(Range { mut start, end }) = chunk else { continue };
+            while let Some((array, rest)) = large.split_first().filter(|(array, _)| **array < end) {
+                if start < *array {
+                    chunks.push(Chunk::Objects(start..*array));
+                }
+                chunks.extend(self.elements(*array));
+                start = ObjectIndex(array.0.saturating_add(1));
+                large = rest;
+            }
+            if start < end {
+                chunks.push(Chunk::Objects(start..end));
+            }
+        }
+        chunks
     }
 }
 
@@ -140,15 +205,20 @@ impl Table for Refs<'_> {
         let context = &*self.context;
         Ok(match question {
             Question::Of(FROM, _, Key::Integer(id)) => {
-                let object = context.object(*id).into_iter().collect();
+                let Some(object) = context.object(*id) else { return Ok(Vec::new()) };
+                if self.large().binary_search(&object).is_ok() {
+                    let mut chunks = self.elements(object);
+                    chunks.extend(object_chunks::listed(List::of(vec![object])));
+                    return Ok(chunks);
+                }
                 // No ID: all that it refers to.
-                with(ObjectId::default(), &List::of(object))
+                with(ObjectId::default(), &List::of(vec![object]))
             }
             Question::Of(TO, _, key) => self.to(key),
             Question::Of(..) => Vec::new(),
             Question::All | Question::OrderedBy(_) => {
                 let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
-                let mut chunks = object_chunks::all(context);
+                let mut chunks = self.all();
                 chunks.extend(object_chunks::listed(self.by_class.get(context, id)?));
                 chunks
             }
@@ -164,13 +234,15 @@ impl Table for Refs<'_> {
         let mut rows = Rows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
         match chunk {
             Chunk::Rows(_) => {}
-            Chunk::Objects(range) => {
-                for block in ObjectIndex::chunks(range.clone(), BLOCK) {
-                    let count = block.end.0.saturating_sub(block.start.0).min(u64::BITS);
-                    let all = u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0);
-                    context
-                        .edges()
-                        .each_of_block(block.start, all, |from, kind, to| rows.add(from, &kind, to));
+            Chunk::Objects(range) => rows.each_of(range, |_| true),
+            Chunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
+            Chunk::Elements(array, range) => {
+                if let Some(Record::ObjectArray(record)) = context.objects.record(*array) {
+                    let elements = (0u32..).zip(context.objects.elements(&record));
+                    let elements = elements.skip(range.start as usize).take(range.len());
+                    for (index, to) in elements.filter(|(_, to)| !to.is_null()) {
+                        rows.add(*array, &ReferenceKind::Slot(index), to);
+                    }
                 }
             }
             Chunk::Listed(list, range) => {
@@ -211,12 +283,35 @@ struct Rows<'r, 'a> {
 }
 
 impl Rows<'_, '_> {
+    /// The references of some objects that follow one another, but those to classes.
+    fn each_of(&mut self, range: &Range<ObjectIndex>, is_meant: impl Fn(ObjectId) -> bool) {
+        let refs = self.refs;
+        // A range begins anywhere where a large array stands between two.
+        let mut start = range.start;
+        while start < range.end {
+            let first = ObjectIndex(start.0 / BLOCK * BLOCK);
+            let end = ObjectIndex(first.0.saturating_add(BLOCK)).min(range.end);
+            let upto = u64::MAX.checked_shr(u64::BITS - (end.0 - first.0)).unwrap_or(0);
+            let wanted = upto & (u64::MAX << (start.0 - first.0));
+            refs.context.edges().each_of_block(first, wanted, |from, kind, to| {
+                let place = self.count(from, &kind);
+                if is_meant(to) {
+                    self.add_at(from, &kind, to, place);
+                }
+            });
+            start = end;
+        }
+    }
+
     /// Counts a reference: its place among those of the object, in the order of the record.
     #[inline]
     fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
-        // An array has fewer elements than that.
-        if matches!(kind, ReferenceKind::Class) {
-            return i32::MAX.cast_unsigned();
+        match kind {
+            // An array has fewer elements than that.
+            ReferenceKind::Class => return i32::MAX.cast_unsigned(),
+            // Elements may be read from anywhere on.
+            ReferenceKind::Slot(index) => return index.saturating_add(1),
+            _ => {}
         }
         self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
         self.place.1

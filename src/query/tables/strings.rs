@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::object_chunks;
 use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
 use crate::index::graph::numbers::ObjectIndex;
@@ -23,6 +25,46 @@ const ARRAY_BYTES: usize = 5;
 /// a figure to group by, not a proof.
 pub(super) const SEED: u64 = 0;
 
+/// Characters of a text; `length` says how many there are. Many Strings may share one long array: a hostile dump would
+/// else be made into one many times as long.
+const MAX_TEXT: usize = 1 << 20;
+/// Characters from which on the hash of an array is kept while the Strings of a chunk are read: they may share it.
+const LONG: usize = 1 << 12;
+/// Characters that are hashed in a chunk: as many as a large heap has in that many objects.
+const MAX_HASHED: usize = 1 << 32;
+
+/// The hashes of the Strings of a chunk.
+struct Hashes {
+    /// By place, length and width of their characters.
+    of_long: FxHashMap<(usize, usize, bool), i64>,
+    /// Characters that may be read yet.
+    left: usize,
+}
+
+impl Hashes {
+    /// The hash of a text; `None` if too much was read.
+    fn get(&mut self, characters: &Characters<'_>) -> Option<i64> {
+        let mut hash = || {
+            self.left = self.left.checked_sub(characters.len())?;
+            Some(contents::hash(characters, SEED).cast_signed())
+        };
+        if characters.len() < LONG {
+            return hash();
+        }
+        let (bytes, is_wide) = match characters {
+            Characters::Latin1(bytes) => (bytes, false),
+            Characters::Utf16Le(bytes) | Characters::Utf16Be(bytes) => (bytes, true),
+        };
+        let place = (bytes.as_ptr().addr(), bytes.len(), is_wide);
+        if let Some(known) = self.of_long.get(&place) {
+            return Some(*known);
+        }
+        let hash = hash()?;
+        self.of_long.insert(place, hash);
+        Some(hash)
+    }
+}
+
 /// A row a String.
 pub(super) struct Strings<'a> {
     context: Arc<Context<'a>>,
@@ -39,9 +81,13 @@ pub(super) fn definition() -> Definition {
         order: "by id".into(),
         columns: vec![
             Column::new("id", Kind::Id, "its object ID"),
-            Column::new("text", Kind::Text, "what it says; a surrogate without its other half is `\\udXXX`")
-                .or_null(none)
-                .secret(),
+            Column::new(
+                "text",
+                Kind::Text,
+                "what it says, up to 1,048,576 characters; a surrogate without its other half is `\\udXXX`",
+            )
+            .or_null(none)
+            .secret(),
             Column::new("length", Kind::Integer, "UTF-16 units, as `String.length()` says").or_null(none),
             Column::new(
                 "hash",
@@ -67,7 +113,14 @@ impl<'a> Strings<'a> {
         Self { context, definition: definition(), classes }
     }
 
-    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
+    fn add(
+        &self,
+        object: ObjectIndex,
+        record: Option<Record<'_>>,
+        wanted: Wanted,
+        hashes: &mut Hashes,
+        batch: &mut Batch,
+    ) {
         let Context { summary, graph, objects, .. } = &*self.context;
         let fields = match (record, graph.objects.class(object)) {
             (Some(Record::Instance(instance)), Some(class)) => {
@@ -82,17 +135,17 @@ impl<'a> Strings<'a> {
             let characters = fields.and_then(|fields| objects.characters(&fields));
             batch.column(LENGTH).count(characters.map(|characters| characters.len() as u64));
             if wanted.has(HASH) {
-                let hash = characters.map(|characters| contents::hash(&characters, SEED).cast_signed());
+                let hash = characters.and_then(|characters| hashes.get(&characters));
                 batch.column(HASH).integer(hash);
             }
             if wanted.has(TEXT) {
                 match characters {
                     None => batch.column(TEXT).text(None),
                     // Most are ASCII: they need not be decoded.
-                    Some(Characters::Latin1(bytes)) if bytes.is_ascii() => {
+                    Some(Characters::Latin1(bytes)) if bytes.len() <= MAX_TEXT && bytes.is_ascii() => {
                         batch.column(TEXT).text(str::from_utf8(bytes).ok());
                     }
-                    Some(characters) => batch.column(TEXT).text(Some(&characters.text(usize::MAX))),
+                    Some(characters) => batch.column(TEXT).text(Some(&characters.text(MAX_TEXT))),
                 }
             }
         }
@@ -123,19 +176,20 @@ impl Table for Strings<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        vec![ID]
+        self.context.ids_ascend().then_some(ID).into_iter().collect()
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         Ok(match question {
             Question::Of(_, _, key) => object_chunks::of_id(&self.context, key),
-            _ => object_chunks::all(&self.context),
+            _ => object_chunks::all_of_texts(&self.context),
         })
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let mut hashes = Hashes { of_long: FxHashMap::default(), left: MAX_HASHED };
         each_record(&self.context, &self.classes, chunk, |object, record| {
-            self.add(object, record, wanted, batch)
+            self.add(object, record, wanted, &mut hashes, batch);
         });
         Ok(())
     }
@@ -150,8 +204,8 @@ pub(super) fn each_record<'a>(
 ) {
     let graph = context.graph;
     match chunk {
-        Chunk::Rows(_) => {}
-        Chunk::Objects(range) => {
+        Chunk::Rows(_) | Chunk::Elements(..) => {}
+        Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => {
             for block in ObjectIndex::chunks(range.clone(), BLOCK) {
                 let first = block.start;
                 let of_classes = classes.objects(graph, block);

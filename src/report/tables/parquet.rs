@@ -281,7 +281,7 @@ impl ColumnEncoder {
                 }
                 writer.write_batch(&there, levels, None)?;
             }
-            (ColumnWriter::ByteArrayColumnWriter(writer), Values::Names { names: all, numbers }) => {
+            (ColumnWriter::ByteArrayColumnWriter(writer), Values::Names { names: all, numbers, .. }) => {
                 if names.len() < all.len() {
                     names.resize(all.len(), None);
                 }

@@ -111,7 +111,7 @@ impl Rows {
 
 /// Adds values of some rows to those of another batch, whose names are the same ([`super::Table::names`]).
 pub(super) fn copy(from: &Values, rows: Range<usize>, to: &mut Values) {
-    if let (Values::Names { names, numbers }, Values::Names { names: known, .. }) = (from, &*to)
+    if let (Values::Names { names, numbers, .. }, Values::Names { names: known, .. }) = (from, &*to)
         && Arc::ptr_eq(names, known)
     {
         let numbers = numbers.get(rows).unwrap_or_default();

@@ -200,13 +200,17 @@ impl Table for ThreadTable<'_> {
         let Chunk::Rows(range) = chunk else { return Ok(()) };
         let Range { start, end } = range.clone();
         let (threads, rows) = self.found.get();
-        for row in rows.get(start..end.min(rows.len())).unwrap_or_default() {
+        for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
+            let before = batch.rows;
             match self.of {
                 Of::Threads => thread_row(row, &thread, batch),
                 Of::Frames => frame_rows(&thread, batch),
                 Of::Locals => local_rows(&thread, batch),
             }
+            // The thread and the place among its rows: the same in every question.
+            let first = i64::try_from(at).unwrap_or(0) << 32;
+            batch.row_numbers.extend((first..).take(batch.rows - before));
         }
         Ok(())
     }
