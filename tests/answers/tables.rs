@@ -8,6 +8,7 @@ use hprof_cli::query::dominators::all;
 use hprof_cli::query::tables::{
     About, Batch, Cell, Key, Kind, Operator, Question, Table, Tables, Wanted, definitions,
 };
+use hprof_writer::{HeapModel, Jdk, Options, Root};
 use proptest::prelude::*;
 
 use crate::kit::dump::{Dump, bytes};
@@ -307,5 +308,37 @@ fn definitions_are_those_of_the_tables() {
                 definition.columns.iter().map(|column| column.name.to_lowercase()).collect();
             assert_eq!(names.len(), definition.columns.len(), "{}", definition.name);
         }
+    });
+}
+
+#[test]
+fn elements_of_a_large_array_are_rows_like_others() {
+    const LENGTH: usize = 2_200_000;
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let trace = model.trace(1, &[]);
+    let text = jdk.string(&mut model, "element");
+    let mut elements = vec![hprof_writer::ObjectId::NULL; LENGTH];
+    for at in [0, 1, 1_048_575, 1_048_576, 2_097_152, LENGTH - 1] {
+        elements[at] = text;
+    }
+    let before = model.instance_with(jdk.object, &[]);
+    let array = model.object_array(jdk.object_array, &elements);
+    let after = model.instance_with(jdk.object, &[]);
+    model.root(before, Root::StickyClass);
+    model.root(after, Root::StickyClass);
+    // It is a thread too, whose stack holds something.
+    model.root(array, Root::ThreadObject { thread: 1, trace });
+    model.root(after, Root::JavaFrame { thread: 1, frame: 0 });
+    opened(&Dump::written(&model.write(&Options::hotspot())), |tables| {
+        let refs = tables.find("refs").unwrap();
+        is_consistent(refs, 1000);
+        let of_array = |row: &&Vec<Value>| row[0] == integer(array.0);
+        let all = all_rows(refs);
+        let fields: Vec<&Value> = all.iter().filter(of_array).map(|row| &row[1]).collect();
+        let expected =
+            ["[0]", "[1]", "[1048575]", "[1048576]", "[2097152]", "[2199999]", "<Java frame>", "<class>"];
+        assert_eq!(fields, expected.map(|field| Value::Text(field.to_owned())).iter().collect::<Vec<_>>());
+        refs_are_right(tables, &Raw::read(tables.context().bytes));
     });
 }

@@ -133,6 +133,11 @@ impl<'a> Edges<'a> {
         }
     }
 
+    /// What [`Edges::each`] says of the stack of a thread.
+    pub fn each_local(&self, thread: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        Reader { edges: self, from: thread, class: None, visit }.locals();
+    }
+
     /// The object ID of the class object of an object's class.
     pub fn class_id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)

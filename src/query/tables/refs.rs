@@ -44,6 +44,9 @@ pub(super) struct Refs<'a> {
     large: OnceLock<Vec<ObjectIndex>>,
 }
 
+/// Marks the places of what a stack holds.
+const LOCALS: u32 = 1 << 31;
+
 /// Elements of a chunk: of a longer array not all are made rows at once.
 const ELEMENTS: u32 = 1 << 20;
 
@@ -243,6 +246,9 @@ impl Table for Refs<'_> {
                     for (index, to) in elements.filter(|(_, to)| !to.is_null()) {
                         rows.add(*array, &ReferenceKind::Slot(index), to);
                     }
+                    if range.end >= record.length {
+                        context.edges().each_local(*array, |kind, to| rows.add(*array, &kind, to));
+                    }
                 }
             }
             Chunk::Listed(list, range) => {
@@ -307,14 +313,16 @@ impl Rows<'_, '_> {
     #[inline]
     fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
         match kind {
-            // An array has fewer elements than that.
-            ReferenceKind::Class => return i32::MAX.cast_unsigned(),
+            // Nothing else comes as late.
+            ReferenceKind::Class => return u32::MAX,
             // Elements may be read from anywhere on.
             ReferenceKind::Slot(index) => return index.saturating_add(1),
             _ => {}
         }
+        // What a stack holds comes last, also that of an array which a hostile dump calls a thread.
+        let first = if matches!(kind, ReferenceKind::Local { .. }) { LOCALS } else { 0 };
         self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
-        self.place.1
+        self.place.1 | first
     }
 
     fn add(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>, to: ObjectId) {
@@ -368,7 +376,7 @@ impl Rows<'_, '_> {
         batch.column(TO).id(Some(to));
         batch.column(KIND).name(Some(number(kind)));
         batch.rows += 1;
-        batch.row_numbers.push(i64::from(from.0) << 31 | i64::from(place));
+        batch.row_numbers.push((u64::from(from.0) << 32 | u64::from(place)).cast_signed());
     }
 }
 
