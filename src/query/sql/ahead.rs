@@ -8,12 +8,15 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::dump::{Dump, TableNumber};
+use super::guard::{Clock, INTERRUPTED};
+use super::virtual_table::Shared;
 use crate::query::tables::{Batch, Chunk, Wanted};
 
 /// Reads the chunks of an answer one after another.
 #[derive(Debug)]
 pub(super) struct Reader {
     dump: Arc<Dump>,
+    clock: Arc<Clock>,
     table: TableNumber,
     wanted: Wanted,
     /// Those that nobody was asked for yet, the next one last.
@@ -48,16 +51,20 @@ enum State {
 }
 
 impl Reader {
-    /// A reader of these chunks with up to `most` chunks ahead.
-    pub(super) fn new(
-        dump: Arc<Dump>,
-        table: TableNumber,
-        wanted: Wanted,
-        mut chunks: Vec<Chunk>,
-        most: usize,
-    ) -> Self {
+    /// A reader of these chunks of a table.
+    pub(super) fn new(shared: &Shared, table: TableNumber, wanted: Wanted, mut chunks: Vec<Chunk>) -> Self {
         chunks.reverse();
-        Self { dump, table, wanted, left: chunks, ahead: VecDeque::new(), most, now: 0, spare: Vec::new() }
+        Self {
+            dump: shared.dump.clone(),
+            clock: shared.clock.clone(),
+            table,
+            wanted,
+            left: chunks,
+            ahead: VecDeque::new(),
+            most: shared.ahead,
+            now: 0,
+            spare: Vec::new(),
+        }
     }
 
     /// Reads the next chunk into `batch`; `None` if there is none.
@@ -112,8 +119,8 @@ impl Reader {
             let state = Mutex::new(State::Waiting(batch));
             let slot = Arc::new(Slot { chunk, state, done: Condvar::new() });
             self.ahead.push_back(slot.clone());
-            let dump = self.dump.clone();
-            rayon::spawn(move || slot.read(&dump, number, wanted));
+            let (dump, clock) = (self.dump.clone(), self.clock.clone());
+            rayon::spawn(move || slot.read(&dump, &clock, number, wanted));
         }
     }
 }
@@ -131,7 +138,7 @@ impl Drop for Reader {
 
 impl Slot {
     /// Reads the chunk, unless somebody else did.
-    fn read(&self, dump: &Dump, number: TableNumber, wanted: Wanted) {
+    fn read(&self, dump: &Dump, clock: &Clock, number: TableNumber, wanted: Wanted) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match std::mem::replace(&mut *state, State::Reading) {
             State::Waiting(batch) => batch,
@@ -143,6 +150,10 @@ impl Slot {
         drop(state);
         // Who waits must not wait for ever.
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // Nobody wants rows of a query that has to end: other queries wait for this thread.
+            if clock.is_over() {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, INTERRUPTED));
+            }
             dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
         }));
         let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));

@@ -58,6 +58,10 @@ struct Inside<'a> {
 
 /// Paths of fields whose places are kept: a query has a few.
 const MAX_PATHS: usize = 64;
+/// Steps of a path of fields.
+const MAX_STEPS: usize = 32;
+/// Bytes of a path of fields.
+const MAX_PATH: usize = 4096;
 /// Characters of a text.
 const MAX_TEXT: usize = 1 << 20;
 
@@ -179,26 +183,21 @@ impl Dump {
     }
 
     /// Asks of the object with an ID; nothing of one that is not in the dump.
-    fn of_object(
-        &self,
-        id: i64,
-        ask: impl FnOnce(&Inside<'_>, &Source, ObjectIndex) -> Option<Told>,
-    ) -> Told {
-        let told = self.0.with_dependent(|source, inside| {
+    fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<Told>) -> Told {
+        let told = self.0.with_dependent(|_, inside| {
             let object = inside.tables.context().object(id)?;
-            ask(inside, source, object)
+            ask(inside, object)
         });
         told.unwrap_or(Told::Nothing)
     }
 
     /// `text(id)`: what an object means.
     pub(super) fn text(&self, id: i64) -> Told {
-        self.of_object(id, |inside, source, object| {
+        self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             if let Some(text) = context.objects.string(object) {
                 return Some(Told::Text(text.text(MAX_TEXT)));
             }
-            let _ = source;
             let labels =
                 inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
             Some(labels.whole(object).into())
@@ -207,16 +206,17 @@ impl Dump {
 
     /// `class_of(id)`: the name of an object's class.
     pub(super) fn class_of(&self, id: i64) -> Told {
-        self.of_object(id, |inside, _, object| {
+        self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let class = context.graph.objects.class(object)?;
             context.summary.class(class).map(|class| Told::Text(context.summary.class_name(class).to_owned()))
         })
     }
 
-    /// `size(id)`: how many elements a collection or an array has.
+    /// `size(id)`: how many elements a collection or an array has. Sizes are no values: they are told also where values are
+    /// hidden, though that of a collection is read from a field.
     pub(super) fn size(&self, id: i64) -> Told {
-        self.of_object(id, |inside, _, object| {
+        self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
             let elements = match objects.record(object)? {
                 Record::ObjectArray(array) => u64::from(array.length),
@@ -244,21 +244,29 @@ impl Dump {
 
     /// `path(id)`: the shortest path from a root to an object.
     pub(super) fn path(&self, id: i64) -> Told {
-        self.of_object(id, |inside, _, object| {
+        self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
             path_text::of(view, object).map(Told::Text)
         })
     }
 
-    /// `value(id, 'a.b')`: the value of a field, or of a field of the object in it.
+    /// `value(id, 'a.b')`: the value of a field, or of a field of the object in it. Nothing of a path that is longer than
+    /// anybody writes: each step takes as much memory as there are classes.
     pub(super) fn value(&self, id: i64, path: &str) -> Told {
-        self.of_object(id, |inside, _, object| {
+        if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
+            return Told::Nothing;
+        }
+        self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
             let known = inside.path(path)?;
-            let (path, places) = &*known;
-            let value = path.value(objects, object, &objects.record(object)?, places)?;
-            let Some(target) = objects.object(value) else { return primitive(value) };
+            let (fields, places) = &*known;
+            let value = fields.value(objects, object, &objects.record(object)?, places)?;
+            let Some(target) = objects.object(value) else {
+                let is_hidden = value.kind != BasicType::Object && objects.summary.hides_values();
+                let is_told = !is_hidden || inside.is_length(object, path);
+                return is_told.then(|| primitive(value)).flatten();
+            };
             match objects.string(target) {
                 Some(text) => Some(Told::Text(text.text(MAX_TEXT))),
                 None => reference(value),
@@ -268,6 +276,20 @@ impl Dump {
 }
 
 impl Inside<'_> {
+    /// Whether a path that leads to a value ends with the length of an array: that is a size, and not what an object holds.
+    fn is_length(&self, object: ObjectIndex, path: &str) -> bool {
+        let holder = || {
+            let objects = &self.tables.context().objects;
+            let Some((before, _)) = path.rsplit_once('.') else { return objects.record(object) };
+            let known = self.path(before)?;
+            let (fields, places) = &*known;
+            let value = fields.value(objects, object, &objects.record(object)?, places)?;
+            objects.record(objects.object(value)?)
+        };
+        // Arrays have nothing else that a path can name.
+        matches!(holder(), Some(Record::ObjectArray(_) | Record::PrimitiveArray(_)))
+    }
+
     /// A path of fields, and where its fields are; `None` if the text is no path.
     fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,8 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, ToSql};
 
 use super::dump::{Dump, Told};
-use super::guard::Clock;
-use super::like;
+use super::guard::{Clock, INTERRUPTED};
+use super::{like, real_text};
 use crate::query::classes::pattern::ClassPattern;
 
 /// A function, for help and completion.
@@ -115,23 +115,28 @@ pub(super) fn register(
         }
     }
     for count in 2..=3 {
-        let known = dumps.clone();
+        let (known, time) = (dumps.clone(), clock.clone());
         connection.create_scalar_function("value", count, FLAGS, move |context| {
+            in_time(&time)?;
             let dump = dump(&known, context, 2)?;
             Ok(match (id(context, 0)?, text(context, 1)?) {
                 (Some(id), Some(path)) => dump.value(id, path),
                 _ => Told::Nothing,
             })
         })?;
-        let known = dumps.clone();
+        let (known, time) = (dumps.clone(), clock.clone());
         connection.create_scalar_function("dominates", count, FLAGS, move |context| {
+            in_time(&time)?;
             let dump = dump(&known, context, 2)?;
             let both = id(context, 0)?.zip(id(context, 1)?);
             Ok(both.and_then(|(dominator, dominated)| dump.dominates(dominator, dominated)))
         })?;
     }
-    connection.create_scalar_function("glob", 2, FLAGS, |context| {
-        let (Some(_), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
+    let time = clock.clone();
+    connection.create_scalar_function("glob", 2, FLAGS, move |context| {
+        in_time(&time)?;
+        let (Some(pattern), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
+        check_pattern(pattern)?;
         // Made once for all rows.
         let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, Boxed> {
             Ok(pattern.as_str()?.parse()?)
@@ -145,16 +150,15 @@ pub(super) fn register(
             let (Some(pattern), Some(name)) = (as_text(context, 0), as_text(context, 1)) else {
                 return Ok(None);
             };
-            if pattern.len() > MAX_PATTERN {
-                return Err(wrong("LIKE or GLOB pattern too complex"));
-            }
+            check_pattern(&pattern)?;
             let escape = if count == 3 { text(context, 2)? } else { None };
             let mut characters = escape.unwrap_or_default().chars();
             let escape = characters.next();
             if (count == 3 && escape.is_none()) || characters.next().is_some() {
                 return Err(wrong("ESCAPE takes one character"));
             }
-            Ok(Some(like::matches(&pattern, &name, escape)))
+            let found = like::matches(&pattern, &name, escape, || clock.is_over());
+            found.map(Some).ok_or_else(|| wrong(INTERRUPTED))
         })?;
     }
     Ok(())
@@ -163,6 +167,10 @@ pub(super) fn register(
 /// Bytes of a pattern.
 const MAX_PATTERN: usize = 1000;
 
+fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
+    if pattern.len() > MAX_PATTERN { Err(wrong("LIKE or GLOB pattern too complex")) } else { Ok(()) }
+}
+
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
 /// An argument as a text, numbers too; `None` for null and for what is no text.
@@ -170,12 +178,12 @@ fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'
     Some(match context.get_raw(at) {
         ValueRef::Null => return None,
         ValueRef::Integer(value) => value.to_string().into(),
-        ValueRef::Real(value) => value.to_string().into(),
+        ValueRef::Real(value) => real_text::of(value)?.into(),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
     })
 }
 
 /// Ends with an error if the query has to end: a call may take as long as many instructions.
 fn in_time(clock: &Clock) -> rusqlite::Result<()> {
-    if clock.is_over() { Err(wrong("interrupted")) } else { Ok(()) }
+    if clock.is_over() { Err(wrong(INTERRUPTED)) } else { Ok(()) }
 }

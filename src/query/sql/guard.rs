@@ -26,6 +26,9 @@ const STEPS: i32 = 1000;
 /// Pages of a sort that are kept before they go to a temporary file, in KiB.
 const SORT_KIB: i32 = 64 << 10;
 
+/// What SQLite says of a query that was ended from outside, and so what is here does.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// What was refused, for the error: SQLite says only that it was.
 pub(super) type Refused = Arc<Mutex<Option<String>>>;
 

@@ -1,14 +1,28 @@
 //! LIKE, in time that is bounded by the product of both lengths: SQLite's own backtracks, and a pattern of many `%`
 //! takes as long as it likes on a long text.
 
+/// Characters that are compared between two looks at the clock: less than a millisecond.
+const STEPS: u32 = 1 << 16;
+
 /// Whether a text is like a pattern, as SQLite's LIKE has it: `%` is any characters, `_` is one, letters of ASCII match in
-/// either case. `escape` takes a pattern's character as it is. Goes back only to the last `%`, which is enough.
-pub(super) fn matches(pattern: &str, text: &str, escape: Option<char>) -> bool {
+/// either case. `escape` takes a pattern's character as it is. Goes back only to the last `%`, which is enough. `None` if it
+/// was given up: `is_over` is asked now and then, since both lengths may be at their limits.
+pub(super) fn matches(
+    pattern: &str,
+    text: &str,
+    escape: Option<char>,
+    is_over: impl Fn() -> bool,
+) -> Option<bool> {
     let mut pattern = Pattern { rest: pattern, escape };
     let mut rest = text;
     // The pattern behind the last `%`, and the text that it was last tried at.
     let mut again: Option<(Pattern<'_>, &str)> = None;
+    let mut steps = 0u32;
     loop {
+        steps = steps.wrapping_add(1);
+        if steps.is_multiple_of(STEPS) && is_over() {
+            return None;
+        }
         let mut after = pattern;
         let is_match = match (after.next(), rest.chars().next()) {
             (Some(Part::Any), _) => {
@@ -16,18 +30,18 @@ pub(super) fn matches(pattern: &str, text: &str, escape: Option<char>) -> bool {
                 pattern = after;
                 continue;
             }
-            (None, None) => return true,
+            (None, None) => return Some(true),
             (Some(Part::One), Some(_)) => true,
             (Some(Part::Is(wanted)), Some(found)) => wanted.eq_ignore_ascii_case(&found),
-            (None, Some(_)) | (Some(_), None) => false,
+            (Some(Part::Never), _) | (None, Some(_)) | (Some(_), None) => false,
         };
         if is_match {
             (pattern, rest) = (after, behind_first(rest));
             continue;
         }
-        let Some((behind, tried)) = again else { return false };
+        let Some((behind, tried)) = again else { return Some(false) };
         if tried.is_empty() {
-            return false;
+            return Some(false);
         }
         let tried = behind_first(tried);
         again = Some((behind, tried));
@@ -51,6 +65,7 @@ enum Part {
     Any,
     One,
     Is(char),
+    Never,
 }
 
 impl Pattern<'_> {
@@ -59,8 +74,8 @@ impl Pattern<'_> {
         let part = match chars.next()? {
             escape if Some(escape) == self.escape => match chars.next() {
                 Some(next) => Part::Is(next),
-                // As in SQLite: nothing matches what is not there.
-                None => Part::Is(escape),
+                // As in SQLite: nothing is like a pattern that ends with the sign.
+                None => Part::Never,
             },
             '%' => Part::Any,
             '_' => Part::One,
@@ -74,6 +89,10 @@ impl Pattern<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_like(pattern: &str, text: &str, escape: Option<char>) -> bool {
+        matches(pattern, text, escape, || false) == Some(true)
+    }
 
     #[test]
     fn as_in_sqlite() {
@@ -93,14 +112,19 @@ mod tests {
             ("_", "ä", true),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(matches(pattern, text, None), expected, "{pattern} on {text}");
+            assert_eq!(is_like(pattern, text, None), expected, "{pattern} on {text}");
         }
-        assert!(matches("10!%", "10%", Some('!')) && !matches("10!%", "100", Some('!')));
+        assert!(is_like("10!%", "10%", Some('!')) && !is_like("10!%", "100", Some('!')));
+        for (pattern, text) in [("a!", "a!"), ("a!", "a"), ("!", ""), ("%!", "!"), ("%!", "")] {
+            assert!(!is_like(pattern, text, Some('!')), "{pattern} on {text}");
+        }
     }
 
     #[test]
     fn many_signs_take_no_time() {
         let pattern = "%a".repeat(400) + "b";
-        assert!(!matches(&pattern, &"a".repeat(10_000), None));
+        let text = "a".repeat(100_000);
+        assert!(!is_like(&pattern, &text, None));
+        assert_eq!(matches(&pattern, &text, None, || true), None);
     }
 }

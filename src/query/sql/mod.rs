@@ -13,6 +13,7 @@ mod guard;
 mod like;
 mod open;
 mod path_text;
+mod real_text;
 mod run;
 mod virtual_table;
 

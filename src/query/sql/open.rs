@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use rusqlite::{Connection, OpenFlags, Statement};
+use rustc_hash::FxHashSet;
 
 use super::dump::{Dump, TableNumber};
 use super::error::{ErrorKind, SqlError};
@@ -18,6 +19,9 @@ const MAIN: &str = "main";
 
 /// Tables that are made for a query: SQLite joins no more than 64.
 const MAX_MADE: usize = 256;
+
+/// The tables of classes that were made for a query: the number of the dump, and the name.
+type Made = FxHashSet<(usize, String)>;
 
 /// A connection.
 pub(super) struct Opened {
@@ -46,7 +50,7 @@ impl Opened {
             let mut connection = Connection::open_in_memory_with_flags(flags)?;
             guard::set_up(&connection)?;
             for (number, dump) in dumps.iter().enumerate() {
-                let shared = Shared { dump: dump.clone(), ahead: limits.ahead };
+                let shared = Shared { dump: dump.clone(), ahead: limits.ahead, clock: clock.clone() };
                 connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
@@ -66,6 +70,7 @@ impl Opened {
 
     /// Prepares a query, and makes the tables of single classes that it names.
     pub(super) fn prepare(&self, query: &str) -> Result<Statement<'_>, SqlError> {
+        let mut made = Made::default();
         for _ in 0..MAX_MADE {
             let error = match self.connection.prepare(query) {
                 Ok(statement) => return self.check(statement),
@@ -82,7 +87,7 @@ impl Opened {
                 });
             }
             match found.message.strip_prefix("no such table: ") {
-                Some(name) if self.make(name)? => {}
+                Some(name) if self.make(name, &mut made)? => {}
                 Some(name) => return Err(self.no_table(name, &found)),
                 None => return Err(self.explained(found)),
             }
@@ -102,9 +107,13 @@ impl Opened {
         Ok(statement)
     }
 
-    /// Makes the table of a class, if there is one of this name.
-    fn make(&self, name: &str) -> Result<bool, SqlError> {
+    /// Makes the table of a class, if there is one of this name that was not `made` before.
+    fn make(&self, name: &str, made: &mut Made) -> Result<bool, SqlError> {
         for (number, dump, class) in self.meant(name) {
+            // SQLite still misses a table: it means the class of another dump, or one with a dot before its name.
+            if made.contains(&(number, class.to_owned())) {
+                continue;
+            }
             let table = match dump.of_class(class) {
                 Ok(table) => table,
                 Err(NoClass::Unknown { .. }) => continue,
@@ -114,6 +123,7 @@ impl Opened {
                     return Err(SqlError::new(ErrorKind::Unknown, message, hint));
                 }
             };
+            made.insert((number, class.to_owned()));
             self.unlocked.store(true, Ordering::Relaxed);
             let done = self.connection.execute_batch(&creation(number, dump, class, table));
             self.unlocked.store(false, Ordering::Relaxed);

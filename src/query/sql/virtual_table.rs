@@ -16,6 +16,7 @@ use rusqlite::vtab::{
 
 use super::ahead::Reader;
 use super::dump::{Dump, TableNumber};
+use super::guard::{Clock, INTERRUPTED};
 use crate::query::tables::{
     Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Question, Wanted,
 };
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub(super) dump: Arc<Dump>,
     /// Chunks that are read ahead.
     pub(super) ahead: usize,
+    /// When the query has to end: SQLite looks only between two rows.
+    pub(super) clock: Arc<Clock>,
 }
 
 /// Makes virtual tables; their argument is the number of the table, see [`argument`].
@@ -217,6 +220,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
             kinds: self.kinds.clone(),
             reader: None,
             chunk: None,
+            wanted: None,
             batch: Batch::default(),
             row: 0,
             before: 0,
@@ -250,16 +254,34 @@ pub(super) struct Cursor {
     kinds: Vec<Kind>,
     reader: Option<Reader>,
     chunk: Option<Chunk>,
+    /// The columns that the batch has: they may differ between two plans of one table.
+    wanted: Option<Wanted>,
     batch: Batch,
     row: usize,
     /// Rows of the chunks before.
     before: i64,
 }
 
-/// What a dump that cannot be read is to SQLite.
+/// What an error of reading is to SQLite: the dump cannot be read, or the thread that reads ahead saw that time is over.
 #[cold]
-fn unreadable(error: &io::Error) -> rusqlite::Error {
+fn failed(error: &io::Error) -> rusqlite::Error {
+    if error.kind() == io::ErrorKind::Interrupted {
+        return interrupted();
+    }
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(error.to_string()))
+}
+
+/// What SQLite itself says when a query is ended.
+#[cold]
+fn interrupted() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), Some(INTERRUPTED.to_owned()))
+}
+
+impl Shared {
+    /// An error if the query has to end: reading a chunk takes as long as many rows.
+    fn in_time(&self) -> rusqlite::Result<()> {
+        if self.clock.is_over() { Err(interrupted()) } else { Ok(()) }
+    }
 }
 
 impl Cursor {
@@ -270,7 +292,9 @@ impl Cursor {
         while self.row >= self.batch.rows {
             self.before = self.before.saturating_add_unsigned(self.batch.rows as u64);
             self.row = 0;
-            self.chunk = reader.next(&mut self.batch).map_err(|error| unreadable(&error))?;
+            // Many chunks may have no row that matches.
+            self.shared.in_time()?;
+            self.chunk = reader.next(&mut self.batch).map_err(|error| failed(&error))?;
             if self.chunk.is_none() {
                 self.batch.rows = 0;
                 self.reader = None;
@@ -337,12 +361,15 @@ unsafe impl VTabCursor for Cursor {
         let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
         (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
         let Some(question) = self.question(how, arguments)? else { return Ok(()) };
+        // Lists of objects are made here.
+        self.shared.in_time()?;
         let dump = &self.shared.dump;
-        if self.batch.columns.is_empty() {
+        if self.wanted != Some(wanted) {
             self.batch = dump.table(self.number, |table| table.batch(wanted)).ok_or_else(wrong)?;
+            self.wanted = Some(wanted);
         }
-        let chunks = dump.chunks(self.number, &question).map_err(|error| unreadable(&error))?;
-        self.reader = Some(Reader::new(dump.clone(), self.number, wanted, chunks, self.shared.ahead));
+        let chunks = dump.chunks(self.number, &question).map_err(|error| failed(&error))?;
+        self.reader = Some(Reader::new(&self.shared, self.number, wanted, chunks));
         self.refill()
     }
 
