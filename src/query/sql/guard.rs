@@ -35,18 +35,27 @@ pub(super) type Refused = Arc<Mutex<Option<String>>>;
 /// Lets this module's user do what queries may not.
 pub(super) type Unlocked = Arc<AtomicBool>;
 
-/// When a query has to end.
+/// When a query has to end. The time that it waits for whoever reads its rows, a pager perhaps, does not count.
 #[derive(Debug)]
 pub(super) struct Clock {
-    end: Option<Instant>,
+    begin: Instant,
     limit: Option<Duration>,
     cancelled: Arc<AtomicBool>,
+    waits: Mutex<Waits>,
+}
+
+#[derive(Debug, Default)]
+struct Waits {
+    /// Those that are over, together.
+    before: Duration,
+    /// When the one that is not over began.
+    since: Option<Instant>,
 }
 
 impl Clock {
     /// Begins now.
     pub(super) fn new(limit: Option<Duration>, cancelled: Arc<AtomicBool>) -> Self {
-        Self { end: limit.and_then(|limit| Instant::now().checked_add(limit)), limit, cancelled }
+        Self { begin: Instant::now(), limit, cancelled, waits: Mutex::default() }
     }
 
     /// Whether the query has to end now.
@@ -56,7 +65,28 @@ impl Clock {
 
     /// Whether it took too long.
     pub(super) fn is_late(&self) -> bool {
-        self.end.is_some_and(|end| Instant::now() >= end)
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// How much time is left; `None` if there is no limit.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let limit = self.limit?;
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        // While the query waits the clock stands still.
+        let now = waits.since.unwrap_or_else(Instant::now);
+        let taken = now.saturating_duration_since(self.begin).saturating_sub(waits.before);
+        Some(limit.saturating_sub(taken))
+    }
+
+    /// Does what has the query wait for others: the clock stands still meanwhile.
+    pub(super) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(begin);
+        let done = wait();
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.before = waits.before.saturating_add(begin.elapsed());
+        waits.since = None;
+        done
     }
 
     /// What is said of a query that took too long.
@@ -153,5 +183,25 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::Delete { .. } => Some("DELETE or DROP".to_owned()),
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Some("a transaction".to_owned()),
         _ => Some("what is not SELECT".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_takes_no_time() {
+        let clock = Clock::new(Some(Duration::from_secs(60)), Arc::default());
+        let before = clock.left();
+        clock.waiting(|| {
+            let left = clock.left();
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(clock.left(), left);
+        });
+        let taken = before.unwrap_or_default().saturating_sub(clock.left().unwrap_or_default());
+        assert!(taken < clock.begin.elapsed().saturating_sub(Duration::from_millis(19)));
+        assert!(!clock.is_over() && Clock::new(Some(Duration::ZERO), Arc::default()).is_late());
+        assert_eq!(Clock::new(None, Arc::default()).left(), None);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 
@@ -79,8 +79,7 @@ pub struct Answer {
     pub columns: Vec<Column>,
     messages: Receiver<Message>,
     made: VecDeque<Row>,
-    end: Option<Instant>,
-    clock: Clock,
+    clock: Arc<Clock>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -106,20 +105,13 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
     }
     let cancelled = Arc::new(AtomicBool::new(false));
     let (sender, messages) = sync_channel(WAITING);
-    let work = Work {
-        dumps: dumps.into(),
-        query: query.to_owned(),
-        limits,
-        clock: Arc::new(Clock::new(limits.time, cancelled.clone())),
-        sender,
-    };
-    let end = limits.time.and_then(|limit| Instant::now().checked_add(limit)?.checked_add(GRACE));
+    let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
+    let work = Work { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
     thread.spawn(move || work.run()).map_err(|error| {
         SqlError::new(ErrorKind::Limit, format!("no thread could be started: {error}"), "")
     })?;
-    let clock = Clock::new(limits.time, cancelled.clone());
-    let mut answer = Answer { columns: Vec::new(), messages, made: VecDeque::new(), end, clock, cancelled };
+    let mut answer = Answer { columns: Vec::new(), messages, made: VecDeque::new(), clock, cancelled };
     match answer.receive()? {
         Some(Message::Columns(columns)) => {
             answer.columns = columns;
@@ -132,14 +124,18 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
 
 impl Answer {
     fn receive(&mut self) -> Result<Option<Message>, SqlError> {
-        let received = match self.end {
-            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(end) => self.messages.recv_timeout(end.saturating_duration_since(Instant::now())),
-        };
-        match received {
-            Ok(message) => Ok(Some(message)),
-            Err(RecvTimeoutError::Disconnected) => Ok(None),
-            Err(RecvTimeoutError::Timeout) => Err(self.clock.error()),
+        loop {
+            let received = match self.clock.left() {
+                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(left) => self.messages.recv_timeout(left.saturating_add(GRACE)),
+            };
+            match received {
+                Ok(message) => return Ok(Some(message)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
+                // The clock may have stood still for a moment.
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
@@ -209,7 +205,8 @@ impl Work {
             }
             made.push(cells);
             if made.len() >= most || bytes >= MAX_BYTES {
-                if self.sender.send(Message::Rows(std::mem::take(&mut made))).is_err() {
+                let rows = Message::Rows(std::mem::take(&mut made));
+                if self.clock.waiting(|| self.sender.send(rows)).is_err() {
                     return Ok(());
                 }
                 (bytes, most) = (0, (most * 2).min(MAX_ROWS));
