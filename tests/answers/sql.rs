@@ -212,6 +212,8 @@ fn functions_say_what_commands_say() {
         sql(&place, "SELECT text(1) AS a, path(NULL) AS b, size(0) AS c")[0],
         serde_json::json!({"a": null, "b": null, "c": null})
     );
+    let query = "SELECT 'a!' LIKE 'a!' ESCAPE '!' AS a, 1.0 LIKE '1.0' AS b, 1e300 LIKE '1.0e+300' AS c";
+    assert_eq!(sql(&place, query)[0], serde_json::json!({"a": 0, "b": 1, "c": 1}));
 }
 
 #[test]
@@ -228,4 +230,14 @@ fn two_dumps_are_asked_at_once() {
     assert_eq!(document["rows"][0]["old"], info(&other));
     assert_eq!(document["rows"][0]["named"], 1);
     assert_eq!(document["attached"][0]["name"], "old");
+    // A schema that is called as a package: a class of the first dump is made, and still is not what is meant.
+    let attach = format!("java={}", other.display());
+    let both =
+        "SELECT (SELECT count(*) FROM java.objects) AS old, count(*) > 0 AS new FROM \"java.lang.Thread\"";
+    let output = place.run(&["sql", both, "--attach", &attach, "--format", "json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["rows"][0]["old"], &document["rows"][0]["new"]), (&info(&other), &Value::from(1)));
+    let output = place.run(&["sql", "SELECT * FROM java.\"lang.Thread\"", "--attach", &attach]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("there is no table or class lang.Thread"), "{}", stderr(&output));
 }

@@ -71,6 +71,7 @@ fn what_takes_too_much_is_bounded() {
     let sums = format!("SELECT {}1", "1+".repeat(5000));
     let unions = vec!["SELECT 1"; 2000].join(" UNION ALL ");
     let like = format!("SELECT 'a' LIKE '{}'", "%a".repeat(4000));
+    let glob = format!("SELECT 'a' GLOB '{}'", "*a".repeat(4000));
     for query in [
         "SELECT zeroblob(1e12)",
         "SELECT zeroblob(1000000000000)",
@@ -84,6 +85,7 @@ fn what_takes_too_much_is_bounded() {
         &sums,
         &unions,
         &like,
+        &glob,
     ] {
         let start = Instant::now();
         let output = place.run(&["sql", query, "--time-limit", "2s"]);
@@ -95,6 +97,10 @@ fn what_takes_too_much_is_bounded() {
     // Many patterns on a long text.
     let query = format!("SELECT printf('%.*c', 100000, 'a') LIKE '{}b' AS l", "%a".repeat(400));
     assert!(place.answer(&["sql", &query, "--format", "csv"]).ends_with("0\n"));
+    // A path of many fields.
+    let path = "replace(hex(zeroblob(400000)), '00', 'a.') || 'a'";
+    let query = format!("SELECT value(id, {path}) IS NULL AS n FROM objects LIMIT 1");
+    assert!(place.answer(&["sql", &query, "--format", "csv"]).ends_with("1\n"));
 }
 
 #[test]

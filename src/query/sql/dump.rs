@@ -56,8 +56,8 @@ struct Inside<'a> {
     paths: Mutex<Vec<(String, Arc<(Path, Places)>)>>,
 }
 
-/// Paths of fields whose places are kept: a query has a few.
-const MAX_PATHS: usize = 64;
+/// Steps of paths whose places are kept, together: a query has a few, and each has a place for every class.
+const MAX_KEPT: usize = 128;
 /// Steps of a path of fields.
 const MAX_STEPS: usize = 32;
 /// Bytes of a path of fields.
@@ -299,7 +299,8 @@ impl Inside<'_> {
         let path = Path::new(text)?;
         let places = path.places(&self.tables.context().objects);
         let made = Arc::new((path, places));
-        if known.len() >= MAX_PATHS {
+        let steps: usize = known.iter().map(|(_, path)| path.1.len()).sum();
+        if steps.saturating_add(made.1.len()) > MAX_KEPT {
             known.clear();
         }
         known.push((text.to_owned(), made.clone()));

@@ -88,7 +88,7 @@ impl Opened {
             }
             match found.message.strip_prefix("no such table: ") {
                 Some(name) if self.make(name, &mut made)? => {}
-                Some(name) => return Err(self.no_table(name, &found)),
+                Some(name) => return Err(self.no_table(name, &made, &found)),
                 None => return Err(self.explained(found)),
             }
         }
@@ -148,8 +148,10 @@ impl Opened {
     }
 
     /// Says what there is instead of a table.
-    fn no_table(&self, name: &str, found: &SqlError) -> SqlError {
-        let meant = self.meant(name).next();
+    fn no_table(&self, name: &str, made: &Made, found: &SqlError) -> SqlError {
+        let is_missing =
+            |(number, _, class): &(usize, &Arc<Dump>, &str)| !made.contains(&(*number, (*class).to_owned()));
+        let meant = self.meant(name).find(is_missing);
         let (dump, wanted) = meant.map_or((self.dumps.first(), name), |(_, dump, name)| (Some(dump), name));
         let definitions = dump.map(|dump| dump.definitions()).unwrap_or_default();
         let tables = definitions.iter().map(|definition| &*definition.name);
