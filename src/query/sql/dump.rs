@@ -45,6 +45,9 @@ impl fmt::Debug for Dump {
     }
 }
 
+/// A path of fields as it was written, and where its fields are.
+type KnownPath = (String, Arc<(Path, Places)>);
+
 /// What borrows from the dump. What not every query needs is made when it is.
 struct Inside<'a> {
     tables: Tables<'a>,
@@ -53,7 +56,7 @@ struct Inside<'a> {
     view: OnceLock<View<'a>>,
     forms: OnceLock<Arc<Forms>>,
     /// Paths of fields that were asked for, and where the fields are.
-    paths: Mutex<Vec<(String, Arc<(Path, Places)>)>>,
+    paths: Mutex<Vec<KnownPath>>,
 }
 
 /// Steps of paths whose places are kept, together: a query has a few, and each has a place for every class.
@@ -154,7 +157,9 @@ impl Dump {
     /// Asks a table.
     pub(super) fn table<T>(&self, number: TableNumber, ask: impl FnOnce(&dyn Table) -> T) -> Option<T> {
         self.0.with_dependent(|_, inside| match number {
-            TableNumber::Fixed(number) => inside.tables.all().nth(number).map(|table| ask(table)),
+            TableNumber::Fixed(number) => {
+                inside.tables.all().nth(number).map(|table| ask(table as &dyn Table))
+            }
             TableNumber::OfClass(number) => {
                 let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
                 let table = made.get(number).cloned();

@@ -102,7 +102,9 @@ pub(super) fn register(
     dumps: &Arc<[Arc<Dump>]>,
     clock: &Arc<Clock>,
 ) -> rusqlite::Result<()> {
-    let of_id: [(&str, fn(&Dump, i64) -> Told); 4] =
+    /// What a function of one object says.
+    type Tell = fn(&Dump, i64) -> Told;
+    let of_id: [(&str, Tell); 4] =
         [("text", Dump::text), ("class_of", Dump::class_of), ("size", Dump::size), ("path", Dump::path)];
     for (name, tell) in of_id {
         for count in 1..=2 {

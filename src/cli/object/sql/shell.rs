@@ -125,11 +125,10 @@ impl Shell<'_> {
 
     /// The tables of all dumps, by their schema.
     fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
-        let all = self.dumps.iter().enumerate().flat_map(|(number, dump)| {
+        self.dumps.iter().enumerate().flat_map(|(number, dump)| {
             let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };
             dump.definitions().into_iter().map(move |table| (format!("{schema}{}", table.name), table))
-        });
-        all
+        })
     }
 
     fn tables(&self) -> anyhow::Result<()> {
