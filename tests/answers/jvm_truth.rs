@@ -19,8 +19,10 @@ fn samples() -> PathBuf {
 
 /// The files of a folder whose names contain `part`, as paths below `samples/`.
 fn files(folder: &str, part: &str) -> Vec<String> {
-    let entries = fs::read_dir(samples().join(folder)).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let entries = fs::read_dir(samples().join(folder)).unwrap().map(|entry| entry.unwrap());
+    // Who has asked a sample has its index beside it.
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    let names = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> =
         names.filter(|name| name.contains(part)).map(|name| format!("{folder}/{name}")).collect();
     names.sort();

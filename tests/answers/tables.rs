@@ -337,7 +337,7 @@ fn elements_of_a_large_array_are_rows_like_others() {
         let all = all_rows(refs);
         let fields: Vec<&Value> = all.iter().filter(of_array).map(|row| &row[1]).collect();
         let expected =
-            ["[0]", "[1]", "[1048575]", "[1048576]", "[2097152]", "[2199999]", "<Java frame>", "<class>"];
+            ["[0]", "[1]", "[1048575]", "[1048576]", "[2097152]", "[2199999]", "<java frame>", "<class>"];
         assert_eq!(fields, expected.map(|field| Value::Text(field.to_owned())).iter().collect::<Vec<_>>());
         refs_are_right(tables, &Raw::read(tables.context().bytes));
     });

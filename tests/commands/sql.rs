@@ -131,7 +131,7 @@ fn errors_have_a_place_a_hint_and_a_code() {
         ("SELECT * FROM object", 1, "did you mean objects"),
         ("SELECT * FROM \"java.lang.Sting\"", 1, "\"java.lang.String\""),
         ("SELECT * FROM com.acme.Session", 2, "double quotes"),
-        ("SELECT nothing(1)", 2, "no such function"),
+        ("SELECT nosuch(1)", 2, "no such function"),
         ("SELECT 1 WHERE 0", 1, "no rows"),
         ("SELECT text('x')", 2, "an object ID is a number"),
         ("SELECT text(1, 'old')", 2, "--attach"),

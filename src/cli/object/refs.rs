@@ -288,7 +288,7 @@ fn rows<'a>() -> Columns<'a, Row> {
         label,
         Column::text(
             "reference",
-            "the field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<Java frame>`; with `--incoming` several, \
+            "the field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<java frame>`; with `--incoming` several, \
              joined by `, `",
             |row: &Row| row.reference.as_deref().into(),
         )

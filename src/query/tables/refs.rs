@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::object_chunks::{self, ByClass, objects_of, ranges};
+use super::object_chunks::{self, ByClass, ranges};
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
     Wanted,
@@ -61,7 +61,7 @@ pub(super) fn definition() -> Definition {
             Column::new(
                 "field",
                 Kind::Text,
-                "the field or static field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<Java frame>`",
+                "the field or static field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<java frame>`",
             ),
             Column::new(
                 "to_id",
