@@ -31,6 +31,9 @@ def check_statistics(path, column, values):
         return
     statistics = column.statistics
     place = f"{path}: {column.path_in_schema}"
+    if isinstance(values[0], float) and not (statistics and statistics.has_min_max):
+        # The order of floating-point numbers is newly defined in Parquet: a reader that does not know it must not use them.
+        return
     assert statistics is not None and statistics.has_min_max, f"{place}: no statistics"
     least, most = min(values), max(values)
     if isinstance(least, str):
