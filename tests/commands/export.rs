@@ -1,5 +1,8 @@
 //! `export`: what lies where and when, and that files say what the tables say, read by other readers than ours.
 
+// What was not run is said.
+#![allow(clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

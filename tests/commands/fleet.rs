@@ -3,6 +3,9 @@
 //!
 //! DuckDB is a Python module: `pip install duckdb`. Where it is missing these tests say NOT RUN and pass.
 
+// What was not run is said.
+#![allow(clippy::print_stderr)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
