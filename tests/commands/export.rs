@@ -414,3 +414,16 @@ fn others_read_the_same_from_parquet_as_from_ndjson() {
         }
     }
 }
+
+/// Tables of a recording are made by all threads, and the threads that write wait for one another.
+#[test]
+fn sites_are_counted_while_others_wait() {
+    let place = Place::new();
+    let dump = place.sample("agent/all");
+    for threads in ["1", "2", "5"] {
+        let (code, output) = place.export("out", "csv", &[&dump, "--threads", threads]);
+        assert_eq!(code, 0, "{}", said(&output));
+        let sites = std::fs::read_to_string(place.path("out/sites/dump=all/part-0.csv")).unwrap();
+        assert!(sites.lines().count() > 100, "{sites}");
+    }
+}

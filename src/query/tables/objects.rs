@@ -159,6 +159,10 @@ impl Table for Objects<'_> {
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         let context = &*self.context;
+        if context.summary.heaps().next().is_some() {
+            // Made here, not by one of the threads that read chunks: it takes all of them.
+            self.heaps();
+        }
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).cloned();
         let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {

@@ -158,7 +158,9 @@ impl Table for Small<'_> {
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         match question {
             Question::Of(column, _, key) => self.find(*column, key),
-            _ => Ok(vec![Chunk::Rows(0..usize::MAX)]),
+            // Made here, not when rows are read: that runs on all cores, and who reads may be one of several threads that
+            // wait for one another's turn.
+            _ => Ok(vec![Chunk::Rows(0..self.made()?.rows)]),
         }
     }
 
