@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, damage};
 use quick_xml::events::Event;
 use serde_json::Value as Json;
+
+use crate::kit::process::Folder as Place;
 
 /// 40 plugins, each with a class loader of its own and an array of 100,000 + 2,500 * i bytes.
 const PLUGINS: &str = "samples/leaks/s3.hprof.zst";
@@ -16,34 +18,7 @@ const IDLE: &str = "samples/jdk/jdk11.hprof.zst";
 /// Clears a screen, turns text around, and ends what XML, JSON and TOML begin.
 const EVIL: &str = "a<b>&\"']]>\u{1b}[2J\u{202e}\u{0}\u{fffe}\n{0} [x](y)";
 
-struct Place {
-    dir: tempfile::TempDir,
-}
-
 impl Place {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        fs::write(self.path(name), bytes).unwrap();
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index"));
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-        assert!(output.status.code().is_some_and(|code| code <= 3), "{arguments:?}: {:?}", output.status);
-        output
-    }
-
     /// What a command says in JSON, and how it ended.
     fn json(&self, arguments: &[&str]) -> (Json, i32) {
         let output = self.run(&[arguments, &["--format", "json"]].concat());

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use hprof_cli::query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
@@ -13,7 +13,7 @@ use hprof_cli::{Heap, Options, Quiet};
 use hprof_writer::{HeapModel, Jdk, Layout, Root, Type, Value, damage};
 use serde_json::Value as Json;
 
-use crate::kit::process::sample;
+use crate::kit::process::{Folder as Place, sample};
 
 /// A name that leads elsewhere, and that terminals, engines and shells would misread.
 const EVIL: &str = "../../evil\u{1b}[2J\u{202e}'\"; DROP TABLE x=%2F,\n";
@@ -21,39 +21,9 @@ const EVIL: &str = "../../evil\u{1b}[2J\u{202e}'\"; DROP TABLE x=%2F,\n";
 /// What a String of [`tiny`] says.
 const SECRET: &str = "hunter2 is secret";
 
-struct Place {
-    dir: tempfile::TempDir,
-}
-
 impl Place {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> String {
-        fs::write(self.path(name), bytes).unwrap();
-        self.text(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
     fn sample(&self, name: &str) -> String {
-        self.write(&format!("{}.hprof", name.rsplit('/').next().unwrap()), &sample(name))
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index"));
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-        output
+        self.write(&format!("{}.hprof", name.rsplit('/').next().unwrap()), sample(name))
     }
 
     /// Exports to the directory `to`, and returns the exit code and what was said.
@@ -290,7 +260,7 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
 #[test]
 fn secrets_are_written_only_when_they_are_asked_for() {
     let place = Place::new();
-    let dump = place.write("heap.hprof", &tiny("com.acme.Session"));
+    let dump = place.write("heap.hprof", tiny("com.acme.Session"));
     for (strings, has_text, has_hash) in [("none", false, false), ("hash", false, true), ("text", true, true)]
     {
         assert_eq!(place.export(strings, "ndjson", &[&dump, "--strings", strings]).0, 0);
@@ -308,9 +278,9 @@ fn secrets_are_written_only_when_they_are_asked_for() {
 #[test]
 fn a_broken_dump_does_not_stop_the_others() {
     let place = Place::new();
-    let good = place.write("a.hprof", &tiny("com.acme.Session"));
+    let good = place.write("a.hprof", tiny("com.acme.Session"));
     let broken = place.write("broken.hprof", b"this is no dump");
-    let also_good = place.write("b.hprof", &tiny("com.acme.Session"));
+    let also_good = place.write("b.hprof", tiny("com.acme.Session"));
     let (code, _) = place.export("out", "csv", &[&good]);
     assert_eq!((code, place.path("out/_SUCCESS").exists()), (0, true));
     let (code, output) = place.export("out", "csv", &[&good, &broken, &also_good, "--report", "json"]);
@@ -334,7 +304,7 @@ fn a_broken_dump_does_not_stop_the_others() {
     let (code, output) = place.export("alone", "csv", &[&broken]);
     assert_eq!((code, output.stdout.len()), (2, 0));
     let whole = tiny("com.acme.Session");
-    let cut = place.write("cut.hprof", &damage::cut(&whole, whole.len() - 20));
+    let cut = place.write("cut.hprof", damage::cut(&whole, whole.len() - 20));
     let (code, output) = place.export("cut", "csv", &[&cut]);
     assert_eq!((code, place.path("cut/_SUCCESS").exists()), (3, true), "{}", said(&output));
 }
@@ -342,7 +312,7 @@ fn a_broken_dump_does_not_stop_the_others() {
 #[test]
 fn names_lead_nowhere_else() {
     let place = Place::new();
-    let dump = place.write("x.hprof", &tiny(EVIL));
+    let dump = place.write("x.hprof", tiny(EVIL));
     for format in formats() {
         let label = format!("k={EVIL}");
         let to = format!("deep/deeper/{format}");
@@ -364,8 +334,8 @@ fn dumps_of_one_name_do_not_replace_one_another() {
     let place = Place::new();
     fs::create_dir(place.path("other")).unwrap();
     let (one, other) = (
-        place.write("heap.hprof", &tiny("com.acme.Session")),
-        place.write("other/heap.hprof", &tiny("com.acme.Session")),
+        place.write("heap.hprof", tiny("com.acme.Session")),
+        place.write("other/heap.hprof", tiny("com.acme.Session")),
     );
     assert_eq!(place.export("out", "csv", &[&one, &other]).0, 0);
     let files = place.files("out");
@@ -379,7 +349,7 @@ fn dumps_of_one_name_do_not_replace_one_another() {
 #[test]
 fn without_parquet_it_says_how_to_get_it() {
     let place = Place::new();
-    let dump = place.write("heap.hprof", &tiny("com.acme.Session"));
+    let dump = place.write("heap.hprof", tiny("com.acme.Session"));
     let to = place.text("out");
     let output = place.run(&["export", &dump, "--to", &to]);
     assert_eq!(output.status.code(), Some(2));
@@ -392,7 +362,7 @@ fn without_parquet_it_says_how_to_get_it() {
 #[test]
 fn others_read_the_same_from_parquet_as_from_ndjson() {
     let place = Place::new();
-    let dumps = [place.sample("jdk/jdk11"), place.write("tiny.hprof", &tiny("com.acme.Session"))];
+    let dumps = [place.sample("jdk/jdk11"), place.write("tiny.hprof", tiny("com.acme.Session"))];
     for format in ["parquet", "ndjson"] {
         let arguments = [dumps[0].as_str(), &dumps[1], "--strings", "text"];
         let (code, output) = place.export(format, format, &arguments);
@@ -415,15 +385,28 @@ fn others_read_the_same_from_parquet_as_from_ndjson() {
     }
 }
 
+/// Objects of several traces, and no ALLOC SITES: sites are counted over the objects.
+fn traced() -> Vec<u8> {
+    let mut heap = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut heap);
+    let traces: Vec<u32> = (0..50).map(|_| heap.trace(1, &[])).collect();
+    for trace in traces.iter().cycle().take(20_000) {
+        let one = heap.traced(*trace).instance(jdk.object, &[]);
+        heap.root(one, Root::StickyClass);
+    }
+    heap.write(&hprof_writer::Options::default()).bytes().to_vec()
+}
+
 /// Tables of a recording are made by all threads, and the threads that write wait for one another.
 #[test]
 fn sites_are_counted_while_others_wait() {
     let place = Place::new();
-    let dump = place.sample("agent/all");
+    let dump = place.write("traced.hprof", traced());
     for threads in ["1", "2", "5"] {
         let (code, output) = place.export("out", "csv", &[&dump, "--threads", threads]);
         assert_eq!(code, 0, "{}", said(&output));
-        let sites = std::fs::read_to_string(place.path("out/sites/dump=all/part-0.csv")).unwrap();
-        assert!(sites.lines().count() > 100, "{sites}");
+        let sites = fs::read_to_string(place.path("out/sites/dump=traced/part-0.csv")).unwrap();
+        assert_eq!(sites.lines().count(), 1 + 50, "{sites}");
+        assert!(sites.lines().skip(1).all(|line| line.contains("objects")), "{sites}");
     }
 }

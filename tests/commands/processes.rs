@@ -1,43 +1,14 @@
 //! The commands as processes: exit codes, stdout and stderr, and what they leave on disk. What they print is in
 //! `tests/cmd`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use hprof_writer::{HeapModel, Options, Root, damage};
 
+use crate::kit::process::Folder as Place;
+
 const SAMPLE: &str = "samples/jdk/jdk11.hprof.zst";
-
-struct Place {
-    dir: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// Runs hprof-cli with indexes in this place, or beside the dump if `beside`.
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, bytes).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
 
 fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
@@ -105,7 +76,7 @@ fn an_index_is_built_checked_and_removed() {
 #[test]
 fn an_index_lies_beside_the_dump_and_can_be_removed_after_it() {
     let place = Place::new();
-    let dump = place.write("heap.hprof", &dump_of("A"));
+    let dump = place.write("heap.hprof", dump_of("A"));
     let run =
         |arguments: &[&str]| place.command(arguments).env_remove("HPROF_CLI_INDEX_DIR").output().unwrap();
     assert_eq!(code(&run(&["histo", &dump])), 0);
@@ -121,7 +92,7 @@ fn an_index_lies_beside_the_dump_and_can_be_removed_after_it() {
 #[test]
 fn removal_leaves_what_is_not_its_own() {
     let place = Place::new();
-    let dump = place.write("heap.hprof", &dump_of("A"));
+    let dump = place.write("heap.hprof", dump_of("A"));
     let run =
         |arguments: &[&str]| place.command(arguments).env_remove("HPROF_CLI_INDEX_DIR").output().unwrap();
     run(&["histo", &dump]);
@@ -136,7 +107,7 @@ fn removal_leaves_what_is_not_its_own() {
 fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
     let place = Place::new();
     let file = place.write("file", b"");
-    let dump = place.write("heap.hprof", &dump_of("A"));
+    let dump = place.write("heap.hprof", dump_of("A"));
     let output = place.run(&["histo", &dump, "--index-dir", &file]);
     assert_eq!((code(&output), stdout(&output).contains("A")), (0, true));
     assert!(stderr(&output).contains("note: no index is kept"), "{}", stderr(&output));
@@ -151,7 +122,7 @@ fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
 fn a_damaged_dump_is_answered_with_exit_code_3() {
     let place = Place::new();
     let whole = dump_of("A");
-    let dump = place.write("cut.hprof", &damage::cut(&whole, whole.len() - 12));
+    let dump = place.write("cut.hprof", damage::cut(&whole, whole.len() - 12));
     for command in ["histo", "info", "index"] {
         for _ in ["cold", "warm"] {
             let output = place.run(&[command, &dump]);
@@ -172,7 +143,7 @@ fn a_damaged_dump_is_answered_with_exit_code_3() {
 fn hostile_names_reach_no_terminal() {
     let place = Place::new();
     let name = "=evil\u{1b}[2J\u{202e}\u{7}";
-    let dump = place.write("hostile.hprof", &dump_of(name));
+    let dump = place.write("hostile.hprof", dump_of(name));
     for format in ["table", "csv", "json"] {
         let output = place.run(&["histo", &dump, "--format", format]);
         let text = stdout(&output);
@@ -193,7 +164,7 @@ fn hostile_names_reach_no_terminal() {
 #[test]
 fn colour_is_used_only_when_it_is_asked_for() {
     let place = Place::new();
-    let dump = place.write("heap.hprof", &dump_of("A"));
+    let dump = place.write("heap.hprof", dump_of("A"));
     let colored =
         |arguments: &[&str]| stdout(&place.run(&[&["histo", &dump], arguments].concat())).contains('\u{1b}');
     assert!(!colored(&[]) && !colored(&["--color", "never"]) && colored(&["--color", "always"]));
@@ -268,7 +239,7 @@ fn completions_and_man_pages_name_every_command() {
 #[test]
 fn a_file_that_grows_is_not_taken_for_whole() {
     let place = Place::new();
-    let dump = place.write("growing.hprof", &std::fs::read(Path::new(SAMPLE)).unwrap());
+    let dump = place.write("growing.hprof", std::fs::read(Path::new(SAMPLE)).unwrap());
     let growing = std::sync::atomic::AtomicBool::new(true);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -14,6 +14,51 @@ const AT_ALL: Duration = Duration::from_secs(300);
 pub const GRAPH: &[&str] = &["dominators", "--format", "json", "--top", "40"];
 pub const RETAINED: &[&str] = &["histo", "--retained", "--format", "json"];
 
+/// A directory for dumps, answers and indexes.
+pub struct Folder {
+    dir: tempfile::TempDir,
+}
+
+impl Folder {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The path of a file, as an argument.
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file, and returns its path as an argument.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), bytes).unwrap();
+        self.text(name)
+    }
+
+    /// Runs hprof-cli with indexes in this directory, or beside the dump if the arguments say so.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
+        command
+    }
+
+    /// Runs it to the end, which is no panic.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = finish(command.spawn().unwrap());
+        let said = stderr(&output);
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+        assert!(output.status.code().is_some_and(|code| code <= 3), "{arguments:?}: {:?}", output.status);
+        output
+    }
+}
+
 /// A directory with a dump in it. Everything that the program writes lies there too.
 pub struct Place {
     dir: tempfile::TempDir,

@@ -29,6 +29,12 @@ impl Bits {
         })
     }
 
+    /// The value as a `char`; half a surrogate pair is U+FFFD.
+    pub fn as_character(self) -> char {
+        let unit = u32::try_from(self.bits & 0xffff).unwrap_or(0);
+        char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
     /// The value as a `float`.
     #[allow(clippy::cast_possible_truncation)] // A float has 32 bits.
     pub fn as_float(self) -> f32 {

@@ -28,6 +28,17 @@ pub enum Record<'a> {
     Class(ClassDump<'a>),
 }
 
+impl Record<'_> {
+    /// Elements of an array; `None` if it is none.
+    pub fn length(&self) -> Option<u32> {
+        match self {
+            Self::ObjectArray(array) => Some(array.length),
+            Self::PrimitiveArray(array) => Some(array.length),
+            Self::Instance(_) | Self::Class(_) => None,
+        }
+    }
+}
+
 /// Reads the objects of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Objects<'a> {

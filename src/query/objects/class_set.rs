@@ -8,6 +8,7 @@ use super::selection::{Selection, What};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::object_table::BLOCK;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
@@ -104,6 +105,20 @@ impl ClassSet {
             .zip(classes)
             .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
             .map(|(object, _)| object)
+    }
+
+    /// The objects of these classes in a part of all objects, as bits: the first object of each block that has any, and
+    /// which of its objects.
+    pub fn blocks<'s>(
+        &'s self,
+        graph: &'s ObjectGraph,
+        part: Range<ObjectIndex>,
+    ) -> impl Iterator<Item = (ObjectIndex, u64)> + use<'s> {
+        let wanted = |block: Range<ObjectIndex>| {
+            let objects = self.objects(graph, block.clone());
+            (block.start, objects.fold(0, |wanted, object| wanted | 1 << (object.0 - block.start.0)))
+        };
+        ObjectIndex::chunks(part, BLOCK).into_iter().map(wanted).filter(|(_, wanted)| *wanted != 0)
     }
 
     /// All objects of these classes, ascending.

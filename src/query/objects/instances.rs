@@ -8,7 +8,6 @@ use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
-use crate::index::objects::object_table::BLOCK;
 
 use super::best::{Best, Found};
 use super::class_set::ClassSet;
@@ -67,7 +66,7 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
     let none = || Best::<FieldKey>::new(question.top);
     let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
-            for (first, wanted) in blocks(graph, question, chunk) {
+            for (first, wanted) in question.classes.blocks(graph, chunk) {
                 order.objects.records_of_block(first, wanted, |object, record| {
                     let is_live = || !question.live || graph.tree.reachable_position(object).is_some();
                     let matches =
@@ -90,19 +89,6 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
         })
         .reduce(none, Best::merge);
     found.finish()
-}
-
-/// The objects of the classes in a chunk, as bits: the first object of each block, and which of its objects.
-fn blocks<'q>(
-    graph: &'q ObjectGraph,
-    question: &'q Question<'_>,
-    chunk: Range<ObjectIndex>,
-) -> impl Iterator<Item = (ObjectIndex, u64)> + 'q {
-    let wanted = |block: Range<ObjectIndex>| {
-        let objects = question.classes.objects(graph, block.clone());
-        (block.start, objects.fold(0, |wanted, object| wanted | 1 << (object.0 - block.start.0)))
-    };
-    ObjectIndex::chunks(chunk, BLOCK).into_iter().map(wanted).filter(|(_, wanted)| *wanted != 0)
 }
 
 fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<ObjectIndex>, best: &mut Best) {
@@ -136,7 +122,7 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
         question.classes.objects(graph, chunk).for_each(take);
         return;
     };
-    for (first, wanted) in blocks(graph, question, chunk) {
+    for (first, wanted) in question.classes.blocks(graph, chunk) {
         filter.matching(first, wanted, &mut take);
     }
 }

@@ -124,8 +124,9 @@ impl<'a> Edges<'a> {
     }
 
     /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
-    pub fn each(&self, from: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        let mut reader = Reader { edges: self, from, class: self.graph.objects.class(from), visit };
+    pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        let class = self.graph.objects.class(from);
+        let mut reader = Reader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
         self.read(&mut reader);
         reader.locals();
         if let Some(id) = self.class_id_of(from) {
@@ -134,8 +135,8 @@ impl<'a> Edges<'a> {
     }
 
     /// What [`Edges::each`] says of the stack of a thread.
-    pub fn each_local(&self, thread: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        Reader { edges: self, from: thread, class: None, visit }.locals();
+    pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        Reader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }.locals();
     }
 
     /// The object ID of the class object of an object's class.
@@ -152,14 +153,10 @@ impl<'a> Edges<'a> {
         mut visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
     ) {
         let count = u64::BITS - wanted.leading_zeros();
-        let mut here = first;
         let places = &self.graph.objects.places;
-        // Of the object that is read; the reader's own visitor does not know which it is.
-        let from = std::cell::Cell::new(first);
-        let is_wanted = |object: ObjectIndex| wanted & (1 << (object.0 - first.0)) != 0;
-        let each = |kind: ReferenceKind<'a>, id: ObjectId| {
-            if is_wanted(from.get()) {
-                visit(from.get(), kind, id);
+        let each = |from: ObjectIndex, kind: ReferenceKind<'a>, id: ObjectId| {
+            if wanted & (1 << (from.0 - first.0)) != 0 {
+                visit(from, kind, id);
             }
         };
         let last = ObjectIndex(first.0.saturating_add(count));
@@ -167,18 +164,16 @@ impl<'a> Edges<'a> {
         let class = classes.next().flatten();
         let mut reader = Reader { edges: self, from: first, class, visit: each };
         places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
-            if self.roots.contains(here) {
+            if self.roots.contains(reader.from) {
                 reader.locals();
             }
-            here.0 += 1;
-            reader.from = here;
+            reader.from.0 += 1;
             reader.class = classes.next().flatten();
-            from.set(here);
         });
     }
 
     /// Reads what an object's record refers to.
-    fn read(&self, reader: &mut Reader<'_, 'a, impl FnMut(ReferenceKind<'a>, ObjectId)>) {
+    fn read(&self, reader: &mut Reader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>) {
         let id_size = self.summary.id_size();
         if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
             && let Ok(at) = usize::try_from(offset)
@@ -243,7 +238,8 @@ impl<'a> Edges<'a> {
         let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
         if self.roots.locals_of(thread).next().is_some() {
             let addresses = &self.graph.objects.addresses;
-            let visit = |_: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
+            let visit =
+                |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
             let class = self.graph.objects.class(thread);
             self.read(&mut Reader { edges: self, from: thread, class, visit });
             beyond.extend(self.graph.class_object_of(thread));
@@ -275,10 +271,10 @@ struct Reader<'e, 'a, F> {
     visit: F,
 }
 
-impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
     fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
         if !id.is_null() {
-            (self.visit)(meaning, id);
+            (self.visit)(self.from, meaning, id);
         }
     }
 
@@ -293,7 +289,7 @@ impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
     }
 }
 
-impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();

@@ -69,14 +69,17 @@ impl<'a> RootIndex<'a> {
         self.keys(&self.by_thread, wanted)
     }
 
+    /// The roots of an object by their numbers among all, ascending.
+    pub fn numbers_of_object(&self, object: ObjectIndex) -> impl Iterator<Item = usize> + '_ {
+        numbers(&self.by_object, object)
+    }
+
     fn range<'s>(
         &'s self,
         pairs: &'s [(ObjectIndex, u32)],
         key: ObjectIndex,
     ) -> impl Iterator<Item = &'a Root> + 's {
-        let start = pairs.partition_point(|(other, _)| *other < key);
-        let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);
-        rows.filter_map(|(_, row)| self.rows.get(*row as usize))
+        numbers(pairs, key).filter_map(|row| self.rows.get(row))
     }
 
     /// The objects that are roots, ascending, each once.
@@ -107,4 +110,11 @@ impl<'a> RootIndex<'a> {
         }
         kinds
     }
+}
+
+/// The rows that are paired with a key, ascending.
+fn numbers(pairs: &[(ObjectIndex, u32)], key: ObjectIndex) -> impl Iterator<Item = usize> + '_ {
+    let start = pairs.partition_point(|(other, _)| *other < key);
+    let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);
+    rows.map(|(_, row)| *row as usize)
 }

@@ -11,7 +11,7 @@ use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::objects::collections::{Collections, Forms};
 use crate::query::objects::condition::path::{Path, Places};
 use crate::query::objects::label::Labels;
-use crate::query::objects::reader::{Bits, Record};
+use crate::query::objects::reader::Bits;
 use crate::query::paths::steps::View;
 use crate::query::tables::{About, Batch, Chunk, Definition, NoClass, Question, Table, Tables, Wanted};
 
@@ -223,10 +223,9 @@ impl Dump {
     pub(super) fn size(&self, id: i64) -> Told {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
-            let elements = match objects.record(object)? {
-                Record::ObjectArray(array) => u64::from(array.length),
-                Record::PrimitiveArray(array) => u64::from(array.length),
-                _ => {
+            let elements = match objects.record(object)?.length() {
+                Some(length) => u64::from(length),
+                None => {
                     let forms = inside.forms.get_or_init(|| Arc::new(Forms::new(objects)));
                     let collections = Collections::with(objects, forms.clone());
                     collections.count(&collections.collection(object)?)?
@@ -292,7 +291,7 @@ impl Inside<'_> {
             objects.record(objects.object(value)?)
         };
         // Arrays have nothing else that a path can name.
-        matches!(holder(), Some(Record::ObjectArray(_) | Record::PrimitiveArray(_)))
+        holder().is_some_and(|record| record.length().is_some())
     }
 
     /// A path of fields, and where its fields are; `None` if the text is no path.
@@ -323,11 +322,7 @@ fn primitive(value: Bits) -> Option<Told> {
     Some(match value.kind {
         BasicType::Object => return reference(value),
         BasicType::Boolean => Told::Integer(i64::from(value.bits & 0xff != 0)),
-        BasicType::Char => {
-            let unit = u16::try_from(value.bits & 0xffff).ok()?;
-            let text = |unit: Result<char, _>| unit.unwrap_or(char::REPLACEMENT_CHARACTER);
-            Told::Text(char::decode_utf16([unit]).map(text).collect())
-        }
+        BasicType::Char => Told::Text(value.as_character().into()),
         BasicType::Float => Told::Real(value.as_float().into()),
         BasicType::Double => Told::Real(f64::from_bits(value.bits)),
         BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::object_chunks;
-use super::strings::each_record;
+use super::of_classes::OfClasses;
 use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Question, Table, Wanted,
     classes,
@@ -24,9 +24,8 @@ const RETAINED: usize = 6;
 
 /// A row an array.
 pub(super) struct Arrays<'a> {
-    context: Arc<Context<'a>>,
+    objects: OfClasses<'a>,
     definition: Definition,
-    classes: ClassSet,
 }
 
 /// What the table has.
@@ -53,27 +52,24 @@ impl<'a> Arrays<'a> {
         let all = context.summary.numbered_classes();
         let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
         let classes = ClassSet::of(context.summary, &arrays.collect::<Vec<_>>());
-        Self { context, definition: definition(), classes }
+        Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 
     fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, batch: &mut Batch) {
-        let Context { graph, summary, .. } = &*self.context;
+        let context = &*self.objects.context;
+        let Context { graph, summary, .. } = context;
         let class = graph.objects.class(object);
         batch.rows += 1;
         batch.row_numbers.push(object.0.into());
-        batch.column(ID).id(self.context.id(object));
-        batch.column(CLASS_ID).id(class.and_then(|class| self.context.class_id(class)));
+        batch.column(ID).id(context.id(object));
+        batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));
         batch.column(CLASS).name(class.map(|class| class.0));
         let kind = class.and_then(|class| summary.class(class)).map(|class| class.kind());
         batch.column(ELEMENT).text(Some(match kind {
             Some(ClassKind::PrimitiveArray(element)) => element.java_name(),
             _ => "object",
         }));
-        batch.column(LENGTH).count(match record {
-            Some(Record::ObjectArray(array)) => Some(array.length.into()),
-            Some(Record::PrimitiveArray(array)) => Some(array.length.into()),
-            _ => None,
-        });
+        batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
         let position = graph.tree.position(object);
         batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
         batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
@@ -86,9 +82,7 @@ impl Table for Arrays<'_> {
     }
 
     fn rows(&self) -> u64 {
-        let summary = self.context.summary;
-        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
-        self.classes.classes().map(of).sum()
+        self.objects.rows()
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -100,25 +94,24 @@ impl Table for Arrays<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        self.context.ids_ascend().then_some(ID).into_iter().collect()
+        self.objects.orders(ID)
     }
 
     fn names(&self, column: usize) -> Names {
-        if column == CLASS { self.context.class_names.clone() } else { Names::default() }
+        if column == CLASS { self.objects.context.class_names.clone() } else { Names::default() }
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        let context = &self.objects.context;
         Ok(match question {
-            Question::Of(ID, _, key) => object_chunks::of_id(&self.context, key),
-            Question::Of(_, _, key) => {
-                object_chunks::of_classes(&self.context, &classes::find(&self.context, key))
-            }
-            _ => object_chunks::all(&self.context),
+            Question::Of(ID, _, key) => object_chunks::of_id(context, key),
+            Question::Of(_, _, key) => object_chunks::of_classes(context, &classes::find(context, key)),
+            _ => object_chunks::all(context),
         })
     }
 
     fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        each_record(&self.context, &self.classes, chunk, |object, record| self.add(object, record, batch));
+        self.objects.each_record(chunk, |object, record| self.add(object, record, batch));
         Ok(())
     }
 }

@@ -135,13 +135,7 @@ fn primitive(value: Bits) -> Option<String> {
         BasicType::Boolean => (value.bits != 0).to_string(),
         BasicType::Float => value.as_float().to_string(),
         BasicType::Double => f64::from_bits(value.bits).to_string(),
-        BasicType::Char => character(value).into(),
+        BasicType::Char => value.as_character().into(),
         _ => value.integer()?.to_string(),
     })
-}
-
-/// A `char`; half a surrogate pair is U+FFFD.
-pub(super) fn character(value: Bits) -> char {
-    let unit = u32::try_from(value.bits & 0xffff).unwrap_or(0);
-    char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

@@ -13,6 +13,7 @@ mod fields;
 mod object_chunks;
 mod objects;
 mod of_class;
+mod of_classes;
 mod refs;
 mod roots;
 mod small;

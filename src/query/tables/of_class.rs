@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fields::character;
 use super::object_chunks;
-use super::strings::each_record;
-use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Operator, Question, Table, Wanted,
-};
+use super::of_classes::OfClasses;
+use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
 use crate::hprof::{BasicType, ObjectId};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
@@ -38,9 +35,8 @@ const MAX_NAMED: usize = 5;
 
 /// A row an instance of a class.
 pub(super) struct OfClass<'a> {
-    context: Arc<Context<'a>>,
+    objects: OfClasses<'a>,
     definition: Definition,
-    classes: ClassSet,
     /// Where instances of the class itself have the field of each column.
     base: Vec<Place>,
     /// Ascending by class: where its instances have them.
@@ -125,26 +121,24 @@ impl<'a> OfClass<'a> {
             order: "by id".into(),
             columns,
         };
-        Ok(Self { classes: ClassSet::of(context.summary, &all), context, definition, base: of_base, places })
+        let classes = ClassSet::of(context.summary, &all);
+        Ok(Self { objects: OfClasses { context, classes }, definition, base: of_base, places })
     }
 
     fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
-        let Context { graph, summary, .. } = &*self.context;
+        let context = &*self.objects.context;
+        let Context { graph, summary, .. } = context;
         let class = graph.objects.class(object);
         batch.rows += 1;
         batch.row_numbers.push(object.0.into());
-        batch.column(ID).id(self.context.id(object));
+        batch.column(ID).id(context.id(object));
         batch.column(CLASS).name(class.map(|class| class.0));
         let position = graph.tree.position(object);
         batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
         if wanted.has(RETAINED) {
             batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
         }
-        batch.column(LENGTH).count(match record {
-            Some(Record::ObjectArray(array)) => Some(array.length.into()),
-            Some(Record::PrimitiveArray(array)) => Some(array.length.into()),
-            _ => None,
-        });
+        batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
         let bytes = match record {
             Some(Record::Instance(instance)) => instance.fields,
             _ => &[],
@@ -172,7 +166,7 @@ impl<'a> OfClass<'a> {
                 })),
                 Kind::Text | Kind::Name => {
                     let mut buffer = [0; 4];
-                    values.text(value.map(|value| &*character(value).encode_utf8(&mut buffer)));
+                    values.text(value.map(|value| &*value.as_character().encode_utf8(&mut buffer)));
                 }
                 Kind::Integer => values.integer(value.and_then(Bits::integer)),
             }
@@ -281,9 +275,7 @@ impl Table for OfClass<'_> {
     }
 
     fn rows(&self) -> u64 {
-        let summary = self.context.summary;
-        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
-        self.classes.classes().map(of).sum()
+        self.objects.rows()
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -291,25 +283,22 @@ impl Table for OfClass<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        self.context.ids_ascend().then_some(ID).into_iter().collect()
+        self.objects.orders(ID)
     }
 
     fn names(&self, column: usize) -> super::Names {
-        if column == CLASS { self.context.class_names.clone() } else { super::Names::default() }
+        if column == CLASS { self.objects.context.class_names.clone() } else { super::Names::default() }
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         Ok(match question {
-            Question::Of(_, _, Key::Integer(id)) => object_chunks::of_id(&self.context, &Key::Integer(*id)),
-            Question::Of(..) => Vec::new(),
-            _ => object_chunks::all(&self.context),
+            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            _ => object_chunks::all(&self.objects.context),
         })
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        each_record(&self.context, &self.classes, chunk, |object, record| {
-            self.add(object, record, wanted, batch)
-        });
+        self.objects.each_record(chunk, |object, record| self.add(object, record, wanted, batch));
         Ok(())
     }
 }

@@ -6,14 +6,11 @@ use std::sync::Arc;
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
 };
-use crate::index::graph::numbers::ObjectIndex;
 
 /// A row a root.
 pub(super) struct Roots<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    /// Object and row, ascending.
-    by_object: Vec<(ObjectIndex, usize)>,
 }
 
 /// What the table has.
@@ -41,10 +38,7 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> Roots<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
-        let rows = context.graph.roots.rows.iter().enumerate();
-        let mut by_object: Vec<(ObjectIndex, usize)> = rows.map(|(at, root)| (root.object, at)).collect();
-        by_object.sort_unstable();
-        Self { context, definition: definition(), by_object }
+        Self { context, definition: definition() }
     }
 }
 
@@ -54,7 +48,7 @@ impl Table for Roots<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.by_object.len() as u64
+        self.context.graph.roots.rows.len() as u64
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -66,13 +60,13 @@ impl Table for Roots<'_> {
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
-        let Question::Of(_, _, key) = question else { return Ok(vec![Chunk::Rows(0..self.by_object.len())]) };
+        let Question::Of(_, _, key) = question else {
+            return Ok(vec![Chunk::Rows(0..self.context.graph.roots.rows.len())]);
+        };
         let object = if let Key::Integer(id) = key { self.context.object(*id) } else { None };
         let Some(object) = object else { return Ok(Vec::new()) };
-        let first = self.by_object.partition_point(|(other, _)| *other < object);
-        let same =
-            self.by_object.get(first..).unwrap_or_default().iter().take_while(|(other, _)| *other == object);
-        Ok(same.map(|(_, row)| Chunk::Rows(*row..*row + 1)).collect())
+        let rows = self.context.edges().roots.numbers_of_object(object);
+        Ok(rows.map(|row| Chunk::Rows(row..row + 1)).collect())
     }
 
     fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {

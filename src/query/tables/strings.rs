@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::object_chunks;
+use super::of_classes::OfClasses;
 use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::objects::fields::Fields;
-use crate::index::objects::object_table::BLOCK;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::{Characters, Record};
 use crate::query::strings::contents;
@@ -67,9 +67,8 @@ impl Hashes {
 
 /// A row a String.
 pub(super) struct Strings<'a> {
-    context: Arc<Context<'a>>,
+    objects: OfClasses<'a>,
     definition: Definition,
-    classes: ClassSet,
 }
 
 /// What the table has.
@@ -110,7 +109,7 @@ impl<'a> Strings<'a> {
             .filter(|(_, class)| class.is_dumped() && summary.is_named(class, "java.lang.String"));
         let classes: Vec<_> = named.map(|(number, _)| number).collect();
         let classes = ClassSet::of(summary, &classes);
-        Self { context, definition: definition(), classes }
+        Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 
     fn add(
@@ -121,7 +120,8 @@ impl<'a> Strings<'a> {
         hashes: &mut Hashes,
         batch: &mut Batch,
     ) {
-        let Context { summary, graph, objects, .. } = &*self.context;
+        let context = &*self.objects.context;
+        let Context { summary, graph, objects, .. } = context;
         let fields = match (record, graph.objects.class(object)) {
             (Some(Record::Instance(instance)), Some(class)) => {
                 Some(Fields::new(summary, class, instance.fields))
@@ -130,7 +130,7 @@ impl<'a> Strings<'a> {
         };
         batch.rows += 1;
         batch.row_numbers.push(object.0.into());
-        batch.column(ID).id(self.context.id(object));
+        batch.column(ID).id(context.id(object));
         if wanted.has(TEXT) || wanted.has(LENGTH) || wanted.has(HASH) {
             let characters = fields.and_then(|fields| objects.characters(&fields));
             batch.column(LENGTH).count(characters.map(|characters| characters.len() as u64));
@@ -166,9 +166,7 @@ impl Table for Strings<'_> {
     }
 
     fn rows(&self) -> u64 {
-        let summary = self.context.summary;
-        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
-        self.classes.classes().map(of).sum()
+        self.objects.rows()
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -176,51 +174,21 @@ impl Table for Strings<'_> {
     }
 
     fn orders(&self) -> Vec<usize> {
-        self.context.ids_ascend().then_some(ID).into_iter().collect()
+        self.objects.orders(ID)
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => object_chunks::of_id(&self.context, key),
-            _ => object_chunks::all_of_texts(&self.context),
+            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            _ => object_chunks::all_of_texts(&self.objects.context),
         })
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let mut hashes = Hashes { of_long: FxHashMap::default(), left: MAX_HASHED };
-        each_record(&self.context, &self.classes, chunk, |object, record| {
+        self.objects.each_record(chunk, |object, record| {
             self.add(object, record, wanted, &mut hashes, batch);
         });
         Ok(())
-    }
-}
-
-/// Calls `visit` with the records of those objects of a chunk that are of some classes.
-pub(super) fn each_record<'a>(
-    context: &Context<'a>,
-    classes: &ClassSet,
-    chunk: &Chunk,
-    mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
-) {
-    let graph = context.graph;
-    match chunk {
-        Chunk::Rows(_) | Chunk::Elements(..) => {}
-        Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => {
-            for block in ObjectIndex::chunks(range.clone(), BLOCK) {
-                let first = block.start;
-                let of_classes = classes.objects(graph, block);
-                let wanted = of_classes.fold(0, |wanted, object| wanted | 1 << (object.0 - first.0));
-                if wanted != 0 {
-                    context.objects.records_of_block(first, wanted, &mut visit);
-                }
-            }
-        }
-        Chunk::Listed(list, range) | Chunk::With(_, list, range) => {
-            for object in list.part(range.clone()) {
-                if graph.objects.class(object).is_some_and(|class| classes.contains(class)) {
-                    visit(object, context.objects.record(object));
-                }
-            }
-        }
     }
 }
