@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof_cli::ObjectIndex;
-use hprof_cli::query::dominators::all;
+use hprof_cli::query::dominators::{all, nodes};
 use hprof_cli::query::tables::{
     About, Batch, Cell, Key, Kind, Operator, Question, Table, Tables, Wanted, definitions,
 };
@@ -136,6 +136,8 @@ fn is_consistent(table: &dyn Table, keys: usize) {
             assert_eq!(found, expected, "{name}: {question:?}");
         }
     }
+    table.prepare(Wanted::ALL).unwrap();
+    assert_eq!(all_rows(table), all, "{name}, prepared");
 }
 
 fn integer(id: u64) -> Value {
@@ -207,7 +209,7 @@ fn objects_are_those_of_the_dominators_of_all() {
         let graph = tables.context().graph;
         let dominators = all::Rows::new(graph);
         let mut expected = BTreeMap::new();
-        for chunk in all::chunks(&graph.tree) {
+        for chunk in nodes::chunks(&graph.tree) {
             for row in dominators.of(chunk) {
                 expected.insert(row.id.0, row);
             }

@@ -6,14 +6,10 @@ use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
 use crate::index::graph::graph_view::Labels;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 use crate::index::objects::address_index::Ids;
 
-use super::preorder;
-
-/// Objects of a chunk.
-const CHUNK: u32 = 1 << 16;
+use super::nodes;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,11 +24,6 @@ pub struct Row {
     pub retained_bytes: u64,
     /// Object id of its immediate dominator; `None` if nothing but the roots dominates it.
     pub dominator: Option<ObjectId>,
-}
-
-/// The chunks of all reachable objects, in preorder.
-pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
-    TreePosition::chunks(tree.all(), CHUNK)
 }
 
 /// Makes rows. All that they are made of is checked first.
@@ -52,44 +43,19 @@ impl<'a> Rows<'a> {
 
     /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
     pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
-        let tree = &self.graph.tree;
         let mut rows = self.objects(chunk.clone());
-        // The objects that the pass is in: depth, position, shallow bytes of this chunk before it.
-        let mut open: Vec<(u32, TreePosition, u64)> = Vec::new();
-        // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
-        let mut outside: Option<(u32, Option<ObjectId>)> = None;
-        let mut bytes = 0u64;
-        let id = |rows: &[Row], position: TreePosition| {
-            rows.get(position.at() - chunk.start.at()).map(|row| row.id)
+        let id = |position: TreePosition| {
+            if let Some(row) = position.at().checked_sub(chunk.start.at()).and_then(|at| rows.get(at)) {
+                return Some(row.id);
+            }
+            let object = self.graph.tree.object_at(position)?;
+            self.graph.objects.addresses.id_of(object)
         };
-        let next_depth = preorder::visit(tree, chunk.clone(), |position, depth, shallow_bytes| {
-            close(&mut open, &mut rows, chunk.start, depth, bytes);
-            let dominator = match open.last() {
-                Some((_, dominator, _)) => id(&rows, *dominator),
-                None => match outside {
-                    Some((known, dominator)) if known == depth => dominator,
-                    _ => {
-                        let object = tree.dominator(position).and_then(|dominator| tree.object_at(dominator));
-                        let dominator = object.and_then(|object| self.graph.objects.addresses.id_of(object));
-                        outside = Some((depth, dominator));
-                        dominator
-                    }
-                },
-            };
-            if let Some(row) = rows.get_mut(position.at() - chunk.start.at()) {
-                row.shallow_bytes = shallow_bytes;
-                row.dominator = dominator;
-            }
-            open.push((depth, position, bytes));
-            bytes = bytes.saturating_add(shallow_bytes);
-        });
-        let next_depth = if chunk.end.0 < tree.reachable() { next_depth } else { 0 };
-        close(&mut open, &mut rows, chunk.start, next_depth, bytes);
-        // What is still open reaches into the chunks after it.
-        for (_, position, _) in open {
-            if let Some(row) = rows.get_mut(position.at() - chunk.start.at()) {
-                row.retained_bytes = tree.retained_bytes(position);
-            }
+        let nodes = nodes::of_chunk(&self.graph.tree, chunk.clone(), id);
+        for (row, node) in rows.iter_mut().zip(nodes) {
+            row.shallow_bytes = node.shallow_bytes;
+            row.retained_bytes = node.retained_bytes;
+            row.dominator = node.dominator;
         }
         rows
     }
@@ -110,20 +76,5 @@ impl<'a> Rows<'a> {
             }
         }
         rows
-    }
-}
-
-/// Ends what objects of this depth and below dominate.
-fn close(
-    open: &mut Vec<(u32, TreePosition, u64)>,
-    rows: &mut [Row],
-    first: TreePosition,
-    depth: u32,
-    bytes: u64,
-) {
-    while let Some((_, position, before)) = open.pop_if(|(open, ..)| *open >= depth) {
-        if let Some(row) = rows.get_mut(position.at() - first.at()) {
-            row.retained_bytes = bytes - before;
-        }
     }
 }

@@ -7,6 +7,7 @@ pub mod holder;
 pub mod jointly;
 pub mod listing;
 pub mod merged;
+pub mod nodes;
 pub mod preorder;
 pub mod retained;
 pub mod retained_sets;

@@ -28,7 +28,12 @@ pub(super) struct Reader {
     /// How many are: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
+    /// How many were read so far.
+    read: usize,
 }
+
+/// Who has read so many chunks reads the others too.
+const MANY: usize = 64;
 
 /// A chunk that is read ahead.
 #[derive(Debug)]
@@ -64,11 +69,16 @@ impl Reader {
             most: shared.ahead,
             now: 0,
             spare: Vec::new(),
+            read: 0,
         }
     }
 
     /// Reads the next chunk into `batch`; `None` if there is none.
     pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<Option<Chunk>> {
+        if self.read == MANY && self.left.len() > MANY {
+            self.dump.table(self.table, |table| table.prepare(self.wanted)).unwrap_or(Ok(()))?;
+        }
+        self.read = self.read.saturating_add(1);
         let chunk = match self.ahead.pop_front() {
             Some(slot) => {
                 self.take(&slot, batch)?;

@@ -18,6 +18,7 @@ mod refs;
 mod roots;
 mod small;
 mod strings;
+mod tree_rows;
 
 use std::io;
 use std::ops::Range;
@@ -62,6 +63,15 @@ pub trait Table: Send + Sync {
     /// # Errors
     /// If what the table is made of cannot be read.
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
+
+    /// Makes what reads these columns of most rows faster. It takes all cores: not for a thread that reads a chunk.
+    ///
+    /// # Errors
+    /// As [`Table::chunks`].
+    fn prepare(&self, wanted: Wanted) -> io::Result<()> {
+        let _ = wanted;
+        Ok(())
+    }
 
     /// Adds the rows of a chunk to a batch that [`Table::batch`] made for the same columns.
     ///

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
+use super::tree_rows::{TreeRow, TreeRows};
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
     Wanted, classes,
@@ -42,6 +43,8 @@ pub(super) struct Objects<'a> {
     by_name: ByClass,
     by_class_id: ByClass,
     heaps: OnceLock<Vec<Bits>>,
+    /// `None` if there is no memory for it.
+    tree_rows: OnceLock<Option<TreeRows>>,
 }
 
 /// What the table has.
@@ -79,6 +82,7 @@ impl<'a> Objects<'a> {
             by_name: ByClass::default(),
             by_class_id: ByClass::default(),
             heaps: OnceLock::new(),
+            tree_rows: OnceLock::new(),
         }
     }
 
@@ -178,6 +182,14 @@ impl Table for Objects<'_> {
         })
     }
 
+    fn prepare(&self, wanted: Wanted) -> io::Result<()> {
+        if self.tree_rows.get().is_none() && [RETAINED, DEPTH, DOMINATOR].iter().any(|at| wanted.has(*at)) {
+            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            let _ = self.tree_rows.set(TreeRows::new(self.context.graph)?);
+        }
+        Ok(())
+    }
+
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let summary = self.context.summary;
         let objects = objects_of(chunk);
@@ -216,25 +228,32 @@ impl Objects<'_> {
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
         // A damaged index has fewer; the rows of its answer are thrown away.
         positions.resize(objects.len(), TreePosition(u32::MAX));
-        let is_reachable = |position: TreePosition| position.0 < tree.reachable();
-        for position in &positions {
+        let rows = self.tree_rows.get().and_then(Option::as_ref);
+        for (object, position) in objects.iter().zip(&positions) {
             let position = *position;
-            let reachable = is_reachable(position);
+            let reachable = position.0 < tree.reachable();
+            let row = if reachable { rows.and_then(|rows| rows.of(*object)) } else { None };
             let shallow = tree.shallow_bytes(position);
             batch.column(SHALLOW).count(Some(shallow));
             if wanted.has(RETAINED) {
-                // What dominates nothing retains itself: most objects do, and that is found faster.
-                let is_leaf = reachable && tree.ends_behind(position) > 0;
-                let retained = if is_leaf { shallow } else { tree.retained_bytes(position) };
-                batch.column(RETAINED).count(reachable.then_some(retained));
+                batch.column(RETAINED).count(reachable.then(|| match row {
+                    Some(TreeRow { retained_bytes, .. }) => retained_bytes,
+                    // What dominates nothing retains itself: most objects do, and that is found faster.
+                    None if tree.ends_behind(position) > 0 => shallow,
+                    None => tree.retained_bytes(position),
+                }));
             }
             if wanted.has(DEPTH) {
-                batch.column(DEPTH).count(reachable.then(|| tree.depth(position).into()));
+                let depth = || row.map_or_else(|| tree.depth(position), |row| row.depth);
+                batch.column(DEPTH).count(reachable.then(|| depth().into()));
             }
             batch.column(REACHABLE).boolean(Some(reachable));
             if wanted.has(DOMINATOR) {
-                let dominator = if reachable { tree.dominator(position) } else { None };
-                let dominator = dominator.and_then(|dominator| tree.object_at(dominator));
+                let dominator = match row {
+                    Some(TreeRow { dominator, .. }) => dominator,
+                    None if reachable => tree.dominator(position).and_then(|at| tree.object_at(at)),
+                    None => None,
+                };
                 batch.column(DOMINATOR).id(dominator.and_then(|object| self.context.id(object)));
             }
         }

@@ -151,6 +151,7 @@ pub fn write(
 ) -> io::Result<Vec<Written>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
+        source.table.prepare(source.shape.wanted())?;
         let chunks = source.table.chunks(&Question::All)?;
         let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
         let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);

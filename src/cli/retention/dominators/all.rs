@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use crate::index::model::summary::ClassNumber;
-use crate::query::dominators::all::{self, Row, Rows};
+use crate::query::dominators::all::{Row, Rows};
+use crate::query::dominators::nodes;
 use crate::report::Format;
 use crate::report::answer::Declared;
 use crate::report::chunked::Chunked;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // No table: asked for before.
         Format::Csv | Format::Table => Chunked::csv(columns()),
     };
-    let chunks = all::chunks(&graph.tree);
+    let chunks = nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
     let mut out = io::stdout();
     let made = Rows::new(graph);
