@@ -22,12 +22,9 @@ pub(crate) enum Content {
 /// What to say if a file is gone under its map.
 pub(crate) type Describe = fn(&Path, Content) -> String;
 
-static DESCRIBE: OnceLock<Describe> = OnceLock::new();
-
 /// Maps are known from now on, each with what `describe` says of it.
 pub(crate) fn watch(describe: Describe) {
-    // Whoever came first stays.
-    let _ = DESCRIBE.set(describe);
+    MAPS.watch(describe);
 }
 
 /// Bytes of text that are kept of a map.
@@ -36,6 +33,7 @@ pub(crate) const TEXT: usize = 512;
 const SLOTS: usize = 1024;
 
 /// A map that is known.
+#[derive(Debug)]
 struct Slot {
     taken: AtomicBool,
     /// Address of the first byte; 0 while the rest is not right.
@@ -45,46 +43,27 @@ struct Slot {
     text: [AtomicU8; TEXT],
 }
 
-static MAPS: [Slot; SLOTS] = [const {
-    Slot {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        len: AtomicUsize::new(0),
-        text: [const { AtomicU8::new(0) }; TEXT],
-    }
-}; SLOTS];
+/// All that is known.
+struct Maps {
+    describe: OnceLock<Describe>,
+    slots: [Slot; SLOTS],
+}
+
+/// Those of the process.
+static MAPS: Maps = Maps::new();
 
 /// A map is known as long as this lives: it has to be dropped before the map.
 #[derive(Debug)]
-pub(crate) struct Known(Option<usize>);
+pub(crate) struct Known(Option<&'static Slot>);
 
 /// Makes a map known, if anybody watches.
 pub(crate) fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
-    let Some(describe) = DESCRIBE.get().filter(|_| !bytes.is_empty()) else {
-        return Known(None);
-    };
-    let free =
-        |slot: &Slot| slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
-    // Without a place it stays unknown: a signal, as it would be without all this.
-    let Some((at, slot)) = MAPS.iter().enumerate().find(|(_, slot)| free(slot)) else {
-        return Known(None);
-    };
-    let text = describe(path, content);
-    let len = (0..=text.len().min(TEXT)).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
-    for (to, byte) in slot.text.iter().zip(text.bytes().take(len)) {
-        to.store(byte, Ordering::Relaxed);
-    }
-    slot.len.store(len, Ordering::Relaxed);
-    let start = bytes.as_ptr().addr();
-    slot.end.store(start + bytes.len(), Ordering::Relaxed);
-    slot.start.store(start, Ordering::Release);
-    Known(Some(at))
+    MAPS.known(bytes, path, content)
 }
 
 impl Drop for Known {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.and_then(|at| MAPS.get(at)) {
+        if let Some(slot) = self.0 {
             slot.start.store(0, Ordering::Relaxed);
             slot.taken.store(false, Ordering::Release);
         }
@@ -97,17 +76,66 @@ impl Drop for Known {
 /// Takes no lock and no memory: it may be called in the handler of a signal. The map has to be one that is in use, as that
 /// is which a thread just reads: then it does not change meanwhile.
 pub(crate) fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
-    let holds = |slot: &&Slot| {
-        let start = slot.start.load(Ordering::Acquire);
-        let end = slot.end.load(Ordering::Relaxed);
-        // Another thread may have given the slot to another map between the two.
-        start != 0 && (start..end).contains(&address) && slot.start.load(Ordering::Acquire) == start
-    };
-    let slot = MAPS.iter().find(holds)?;
-    for (to, byte) in text.iter_mut().zip(&slot.text) {
-        *to = byte.load(Ordering::Relaxed);
+    MAPS.at(address, text)
+}
+
+impl Maps {
+    const fn new() -> Self {
+        Self {
+            describe: OnceLock::new(),
+            slots: [const {
+                Slot {
+                    taken: AtomicBool::new(false),
+                    start: AtomicUsize::new(0),
+                    end: AtomicUsize::new(0),
+                    len: AtomicUsize::new(0),
+                    text: [const { AtomicU8::new(0) }; TEXT],
+                }
+            }; SLOTS],
+        }
     }
-    Some(slot.len.load(Ordering::Relaxed).min(TEXT))
+
+    fn watch(&self, describe: Describe) {
+        // Whoever came first stays.
+        let _ = self.describe.set(describe);
+    }
+
+    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> Known {
+        let Some(describe) = self.describe.get().filter(|_| !bytes.is_empty()) else {
+            return Known(None);
+        };
+        let free = |slot: &&Slot| {
+            slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        // Without a place it stays unknown: a signal, as it would be without all this.
+        let Some(slot) = self.slots.iter().find(free) else {
+            return Known(None);
+        };
+        let text = describe(path, content);
+        let len = (0..=text.len().min(TEXT)).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
+        for (to, byte) in slot.text.iter().zip(text.bytes().take(len)) {
+            to.store(byte, Ordering::Relaxed);
+        }
+        slot.len.store(len, Ordering::Relaxed);
+        let start = bytes.as_ptr().addr();
+        slot.end.store(start + bytes.len(), Ordering::Relaxed);
+        slot.start.store(start, Ordering::Release);
+        Known(Some(slot))
+    }
+
+    fn at(&self, address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
+        let holds = |slot: &&Slot| {
+            let start = slot.start.load(Ordering::Acquire);
+            let end = slot.end.load(Ordering::Relaxed);
+            // Another thread may have given the slot to another map between the two.
+            start != 0 && (start..end).contains(&address) && slot.start.load(Ordering::Acquire) == start
+        };
+        let slot = self.slots.iter().find(holds)?;
+        for (to, byte) in text.iter_mut().zip(&slot.text) {
+            *to = byte.load(Ordering::Relaxed);
+        }
+        Some(slot.len.load(Ordering::Relaxed).min(TEXT))
+    }
 }
 
 #[cfg(test)]
@@ -115,9 +143,12 @@ pub(crate) fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// Not those of the process: other tests map files meanwhile.
+    static OWN: Maps = Maps::new();
+
     fn text_at(address: usize) -> Option<String> {
         let mut text = [0; TEXT];
-        let len = at(address, &mut text)?;
+        let len = OWN.at(address, &mut text)?;
         Some(String::from_utf8(text[..len].to_vec()).unwrap())
     }
 
@@ -125,9 +156,9 @@ mod tests {
     fn maps_are_known_while_they_are_there() {
         let bytes = vec![7u8; 5000];
         let (first, last) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + 4999);
-        assert_eq!(known(&bytes, "before".as_ref(), Content::File).0, None, "nobody watches yet");
-        watch(|path, content| format!("{} {content:?}", path.display()));
-        let map = known(&bytes, "a file".as_ref(), Content::File);
+        assert!(OWN.known(&bytes, "before".as_ref(), Content::File).0.is_none(), "nobody watches yet");
+        OWN.watch(|path, content| format!("{} {content:?}", path.display()));
+        let map = OWN.known(&bytes, "a file".as_ref(), Content::File);
         for address in [first, first + 2000, last] {
             assert_eq!(text_at(address).as_deref(), Some("a file File"));
         }
@@ -138,11 +169,11 @@ mod tests {
         // Long text is cut between characters; when all places are taken the rest is unknown.
         let long = "ü".repeat(TEXT);
         let maps: Vec<Known> =
-            bytes.chunks(4).map(|part| known(part, long.as_ref(), Content::Scratch)).collect();
+            bytes.chunks(4).map(|part| OWN.known(part, long.as_ref(), Content::Scratch)).collect();
         assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
         assert_eq!(text_at(first + 6).unwrap(), "ü".repeat(TEXT / 2));
         assert_eq!(text_at(last), None);
         drop(maps);
-        assert!(MAPS.iter().all(|slot| !slot.taken.load(Ordering::Relaxed)));
+        assert!(OWN.slots.iter().all(|slot| !slot.taken.load(Ordering::Relaxed)));
     }
 }
