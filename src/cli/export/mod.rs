@@ -161,8 +161,8 @@ impl FormatArg {
             Self::Parquet => Ok(Format::Parquet),
             #[cfg(not(feature = "parquet"))]
             Self::Parquet => anyhow::bail!(
-                "this hprof-cli was built without Parquet; use --format csv or ndjson, or install it with \
-                 `cargo install hprof-cli --features parquet`"
+                "this hprof-cli was built without Parquet; use --format csv or ndjson, or build it with the cargo \
+                 feature `parquet`: `cargo install --path . --features parquet` in its source"
             ),
             Self::Csv => Ok(Format::Csv),
             Self::NdJson => Ok(Format::NdJson),

@@ -21,6 +21,7 @@ pub use dump::{Dump, Source};
 pub use error::{ErrorKind, SqlError};
 pub use functions::{FUNCTIONS, Function};
 pub use run::{Answer, Cell, Column, ColumnKind, Limits, Row, ask};
+pub use virtual_table::quoted;
 
 /// The longest query, in bytes.
 pub const MAX_LEN: usize = 1_000_000;

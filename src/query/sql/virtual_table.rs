@@ -54,7 +54,7 @@ fn read_argument(argument: &[u8]) -> Option<TableNumber> {
 }
 
 /// A name as SQL has it.
-pub(super) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
 }
 

@@ -8,7 +8,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 
-use crate::query::sql::{Dump, FUNCTIONS};
+use crate::query::sql::{self, Dump, FUNCTIONS};
 use crate::report::escape;
 
 /// Words of the language.
@@ -103,10 +103,7 @@ impl Helper {
         if let Some(quote) = quote {
             let typed = text.get(quote + 1..).unwrap_or_default();
             let found = self.classes_like(typed);
-            return (
-                quote,
-                found.into_iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect(),
-            );
+            return (quote, found.iter().map(|name| sql::quoted(name)).collect());
         }
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
         let start =
@@ -119,8 +116,7 @@ impl Helper {
         let all = self.names.iter().map(String::as_str).chain(KEYWORDS.iter().copied());
         let mut found = starting(all, typed);
         if found.is_empty() {
-            let classes = self.classes_like(typed).into_iter();
-            found.extend(classes.map(|name| format!("\"{}\"", name.replace('"', "\"\""))));
+            found.extend(self.classes_like(typed).iter().map(|name| sql::quoted(name)));
         }
         (start, found)
     }
