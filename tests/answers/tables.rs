@@ -136,8 +136,12 @@ fn is_consistent(table: &dyn Table, keys: usize) {
             assert_eq!(found, expected, "{name}: {question:?}");
         }
     }
-    table.prepare(Wanted::ALL).unwrap();
+    let prepared = table.prepare(Wanted::ALL, &|| false);
+    assert!(prepared.is_some() || name != "objects" || all.is_empty(), "nothing was prepared");
     assert_eq!(all_rows(table), all, "{name}, prepared");
+    drop(prepared);
+    assert!(table.prepare(Wanted(1), &|| false).is_none(), "{name}: IDs need nothing");
+    assert!(table.prepare(Wanted::ALL, &|| true).is_none(), "{name}: it was told to stop");
 }
 
 fn integer(id: u64) -> Value {

@@ -10,7 +10,7 @@ use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, damage};
 use quick_xml::events::Event;
 use serde_json::Value as Json;
 
-use crate::kit::process::Folder as Place;
+use crate::kit::process::Folder;
 
 /// 40 plugins, each with a class loader of its own and an array of 100,000 + 2,500 * i bytes.
 const PLUGINS: &str = "samples/leaks/s3.hprof.zst";
@@ -18,9 +18,9 @@ const IDLE: &str = "samples/jdk/jdk11.hprof.zst";
 /// Clears a screen, turns text around, and ends what XML, JSON and TOML begin.
 const EVIL: &str = "a<b>&\"']]>\u{1b}[2J\u{202e}\u{0}\u{fffe}\n{0} [x](y)";
 
-impl Place {
+impl Folder {
     /// What a command says in JSON, and how it ended.
-    fn json(&self, arguments: &[&str]) -> (Json, i32) {
+    fn told(&self, arguments: &[&str]) -> (Json, i32) {
         let output = self.run(&[arguments, &["--format", "json"]].concat());
         let code = output.status.code().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -33,7 +33,7 @@ impl Place {
 
     fn check(&self, rules: &str, arguments: &[&str]) -> (Json, i32) {
         let rules = self.write("rules.toml", rules);
-        self.json(&[&["check", "--rules", &rules], arguments].concat())
+        self.told(&[&["check", "--rules", &rules], arguments].concat())
     }
 }
 
@@ -69,9 +69,9 @@ fn rule(name: &str, lines: &str) -> String {
 
 #[test]
 fn each_kind_passes_at_its_limit_and_fails_below() {
-    let place = Place::new();
+    let place = Folder::new();
     let figure = |arguments: &[&str], pointer: &str| {
-        let (json, _) = place.json(arguments);
+        let (json, _) = place.told(arguments);
         json.pointer(pointer).and_then(Json::as_u64).unwrap_or_else(|| panic!("{arguments:?}: {pointer}"))
     };
     let of =
@@ -168,7 +168,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
 
 #[test]
 fn parts_are_of_the_heap_and_suspects_come_together() {
-    let place = Place::new();
+    let place = Folder::new();
     let rules = [
         rule("suspects", "measure = \"suspects\"\nmax = \"20 percent\""),
         rule("all", "measure = \"suspects\"\nmax = \"100 %\""),
@@ -180,7 +180,7 @@ fn parts_are_of_the_heap_and_suspects_come_together() {
     let passed = passed(&json);
     assert_eq!(["suspects", "all", "arrays", "none"].map(|name| passed[name]), [false, true, false, true]);
     let value = rows(&json)[0]["value"].as_f64().unwrap();
-    let (leaks, _) = place.json(&["leaks", PLUGINS, "--threshold", "20"]);
+    let (leaks, _) = place.told(&["leaks", PLUGINS, "--threshold", "20"]);
     let share = |key: &str| leaks.pointer(key).and_then(Json::as_f64).unwrap();
     let expected = share("/rows/0/retained_bytes") * 100.0 / share("/total/reachable_bytes");
     assert!((value - expected).abs() < 1e-6, "{value} {expected}");
@@ -192,7 +192,7 @@ fn parts_are_of_the_heap_and_suspects_come_together() {
 
 #[test]
 fn exit_codes_come_in_their_order() {
-    let place = Place::new();
+    let place = Folder::new();
     let bytes = dump_of("com.acme.Session", 50);
     let fine = place.write("fine.hprof", &bytes);
     let damaged = place.write("damaged.hprof", damage::cut(&bytes, bytes.len() - 200));
@@ -240,7 +240,7 @@ fn exit_codes_come_in_their_order() {
 
 #[test]
 fn a_loader_that_must_match_is_one() {
-    let place = Place::new();
+    let place = Folder::new();
     let loaders = |of: &str, max: u32| {
         rule("a", &format!("measure = \"loaders\"\nof = \"{of}\"\nmax = {max}\nmust_match = true"))
     };
@@ -259,7 +259,7 @@ fn a_loader_that_must_match_is_one() {
 
 #[test]
 fn a_closed_pipe_does_not_open_the_gate() {
-    let place = Place::new();
+    let place = Folder::new();
     let bytes = dump_of("com.acme.Session", 50);
     let fine = place.write("fine.hprof", &bytes);
     let damaged = place.write("damaged.hprof", damage::cut(&bytes, bytes.len() - 200));
@@ -298,7 +298,7 @@ fn a_closed_pipe_does_not_open_the_gate() {
 
 #[test]
 fn a_baseline_is_where_the_rules_say() {
-    let place = Place::new();
+    let place = Folder::new();
     fs::create_dir(place.path("ci")).unwrap();
     place.write("ci/old.hprof", dump_of("com.acme.Session", 100));
     let new = place.write("new.hprof", dump_of("com.acme.Session", 103));
@@ -307,12 +307,12 @@ fn a_baseline_is_where_the_rules_say() {
         rule("g", "measure = \"growth\"\nof = \"class Session\"\nobjects = \"all\"\nmax = 47")
     );
     let rules = place.write("ci/rules.toml", rules);
-    let (json, code) = place.json(&["check", &new, "--rules", &rules]);
+    let (json, code) = place.told(&["check", &new, "--rules", &rules]);
     assert_eq!(code, 1, "{json:#}");
     assert_eq!(rows(&json)[0]["value"], 48);
     assert_eq!(rows(&json)[0]["line"], 2);
     // Shrinking is growth below zero.
-    let (json, code) = place.json(&[
+    let (json, code) = place.told(&[
         "check",
         place.path("ci/old.hprof").to_str().unwrap(),
         "--rules",
@@ -361,10 +361,10 @@ fn map_of(keys: &[&str]) -> Vec<u8> {
 
 #[test]
 fn a_place_that_diff_shows_is_one_of_the_dump() {
-    let place = Place::new();
+    let place = Folder::new();
     let old = place.write("old.hprof", map_of(&["a", "b"]));
     let new = place.write("new.hprof", map_of(&["c", "d", "e", "f"]));
-    let (diff, _) = place.json(&["diff", &old, &new, "--by", "place", "--min-change", "1"]);
+    let (diff, _) = place.told(&["diff", &old, &new, "--by", "place", "--min-change", "1"]);
     let row = rows(&diff).iter().find(|row| row["text"].as_str().unwrap().contains("SESSIONS")).unwrap();
     let text = row["text"].as_str().unwrap();
     // None of the keys is in both.
@@ -389,7 +389,7 @@ fn a_place_that_diff_shows_is_one_of_the_dump() {
 
 #[test]
 fn growth_of_any_place_is_all_that_it_grew_by() {
-    let place = Place::new();
+    let place = Folder::new();
     let old = place.write("old.hprof", dump_of("com.acme.Session", 100));
     let new = place.write("new.hprof", dump_of("com.acme.Session", 1000));
     let growth =
@@ -414,7 +414,7 @@ fn growth_of_any_place_is_all_that_it_grew_by() {
 
 #[test]
 fn a_failed_growth_rule_names_what_grew() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = |sessions: usize, users: usize| {
         let mut model = HeapModel::default();
         let jdk = Jdk::add_to(&mut model);
@@ -436,7 +436,7 @@ fn a_failed_growth_rule_names_what_grew() {
 
 #[test]
 fn places_that_are_not_told_apart_are_told() {
-    let place = Place::new();
+    let place = Folder::new();
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let mut last = model.instance(jdk.object, &[]);
@@ -468,7 +468,7 @@ fn name_of(number: usize) -> String {
 
 #[test]
 fn counts_of_all_objects_need_no_graph() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("a.hprof", dump_of("com.acme.Session", 3));
     let rules = rule("a", "measure = \"instances\"\nof = \"Session\"\nmax = 3")
         + &rule("b", "measure = \"shallow\"\nof = \"Session\"\nmax = \"50 %\"")
@@ -487,7 +487,7 @@ fn counts_of_all_objects_need_no_graph() {
 
 #[test]
 fn wrong_rules_are_named_with_line_and_column() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("a.hprof", dump_of("com.acme.Session", 3));
     let heap = "[[rule]]\nname = \"a\"\nmeasure = \"heap\"\n";
     let long = "x".repeat(201);
@@ -548,7 +548,7 @@ fn wrong_rules_are_named_with_line_and_column() {
 
 #[test]
 fn hostile_rules_files_end_with_an_error() {
-    let place = Place::new();
+    let place = Folder::new();
     let bytes = dump_of("com.acme.Session", 3);
     let dump = place.write("a.hprof", &bytes);
     let heap = rule("a", "measure = \"heap\"\nmax = 1");
@@ -621,7 +621,7 @@ fn is_harmful(c: char) -> bool {
 
 #[test]
 fn reports_hold_hostile_names_harmlessly() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("a \u{202e}<&>.hprof", dump_of(EVIL, 9));
     let none = place.path("none").to_str().unwrap().to_owned();
     let toml =
@@ -699,7 +699,7 @@ fn reports_hold_hostile_names_harmlessly() {
 
 #[test]
 fn reports_replace_nothing_that_is_read() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("a.hprof", dump_of("A", 1));
     let rules = place.write("rules.toml", rule("a", "measure = \"heap\"\nmax = 1"));
     let before = fs::read(&dump).unwrap();
@@ -743,7 +743,7 @@ fn reports_replace_nothing_that_is_read() {
 
 #[test]
 fn what_init_writes_passes_on_the_same_dump() {
-    let place = Place::new();
+    let place = Folder::new();
     let evil = place.write("evil.hprof", dump_of(EVIL, 9));
     let empty = place.write("one.hprof", dump_of("A", 0));
     let deep = place.write("deep.hprof", dump_of("com.acme.Session$$Lambda/0x12", 700));

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use hprof_writer::{HeapModel, Options, Root, damage};
 
-use crate::kit::process::Folder as Place;
+use crate::kit::process::Folder;
 
 const SAMPLE: &str = "samples/jdk/jdk11.hprof.zst";
 
@@ -34,7 +34,7 @@ fn dump_of(class: &str) -> Vec<u8> {
 
 #[test]
 fn an_index_is_built_checked_and_removed() {
-    let place = Place::new();
+    let place = Folder::new();
     assert_eq!(code(&place.run(&["index", SAMPLE, "--verify"])), 1, "there is none yet");
     assert_eq!(code(&place.run(&["index", SAMPLE])), 0);
     let verified = place.run(&["index", SAMPLE, "--verify", "--format", "csv"]);
@@ -75,7 +75,7 @@ fn an_index_is_built_checked_and_removed() {
 
 #[test]
 fn an_index_lies_beside_the_dump_and_can_be_removed_after_it() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("heap.hprof", dump_of("A"));
     let run =
         |arguments: &[&str]| place.command(arguments).env_remove("HPROF_CLI_INDEX_DIR").output().unwrap();
@@ -91,7 +91,7 @@ fn an_index_lies_beside_the_dump_and_can_be_removed_after_it() {
 
 #[test]
 fn removal_leaves_what_is_not_its_own() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("heap.hprof", dump_of("A"));
     let run =
         |arguments: &[&str]| place.command(arguments).env_remove("HPROF_CLI_INDEX_DIR").output().unwrap();
@@ -105,7 +105,7 @@ fn removal_leaves_what_is_not_its_own() {
 
 #[test]
 fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
-    let place = Place::new();
+    let place = Folder::new();
     let file = place.write("file", b"");
     let dump = place.write("heap.hprof", dump_of("A"));
     let output = place.run(&["histo", &dump, "--index-dir", &file]);
@@ -120,7 +120,7 @@ fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
 
 #[test]
 fn a_damaged_dump_is_answered_with_exit_code_3() {
-    let place = Place::new();
+    let place = Folder::new();
     let whole = dump_of("A");
     let dump = place.write("cut.hprof", damage::cut(&whole, whole.len() - 12));
     for command in ["histo", "info", "index"] {
@@ -141,7 +141,7 @@ fn a_damaged_dump_is_answered_with_exit_code_3() {
 
 #[test]
 fn hostile_names_reach_no_terminal() {
-    let place = Place::new();
+    let place = Folder::new();
     let name = "=evil\u{1b}[2J\u{202e}\u{7}";
     let dump = place.write("hostile.hprof", dump_of(name));
     for format in ["table", "csv", "json"] {
@@ -163,7 +163,7 @@ fn hostile_names_reach_no_terminal() {
 
 #[test]
 fn colour_is_used_only_when_it_is_asked_for() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("heap.hprof", dump_of("A"));
     let colored =
         |arguments: &[&str]| stdout(&place.run(&[&["histo", &dump], arguments].concat())).contains('\u{1b}');
@@ -172,7 +172,7 @@ fn colour_is_used_only_when_it_is_asked_for() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let place = Place::new();
+    let place = Folder::new();
     place.run(&["histo", SAMPLE]);
     let mut child = place
         .command(&["histo", SAMPLE, "--top", "0", "--format", "json"])
@@ -188,7 +188,7 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_behind_stdout_is_an_error_and_one_behind_stderr_is_not() {
-    let place = Place::new();
+    let place = Folder::new();
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
     let status = place.command(&["histo", SAMPLE]).stdout(full()).stderr(Stdio::null()).status().unwrap();
     assert_eq!(status.code(), Some(2));
@@ -198,7 +198,7 @@ fn a_full_disk_behind_stdout_is_an_error_and_one_behind_stderr_is_not() {
 
 #[test]
 fn several_heap_dumps_are_selected_by_number() {
-    let place = Place::new();
+    let place = Folder::new();
     let mut one = dump_of("First");
     let two = dump_of("Second");
     // The records of the second file behind those of the first: a file of two runs.
@@ -219,7 +219,7 @@ fn several_heap_dumps_are_selected_by_number() {
 
 #[test]
 fn completions_and_man_pages_name_every_command() {
-    let place = Place::new();
+    let place = Folder::new();
     let commands = ["histo", "info", "index", "completions", "man"];
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = stdout(&place.run(&["completions", shell]));
@@ -238,7 +238,7 @@ fn completions_and_man_pages_name_every_command() {
 
 #[test]
 fn a_file_that_grows_is_not_taken_for_whole() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = place.write("growing.hprof", std::fs::read(Path::new(SAMPLE)).unwrap());
     let growing = std::sync::atomic::AtomicBool::new(true);
     std::thread::scope(|scope| {

@@ -40,7 +40,7 @@ impl Folder {
         self.text(name)
     }
 
-    /// Runs hprof-cli with indexes in this directory, or beside the dump if the arguments say so.
+    /// Runs hprof-cli with indexes in this directory.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
@@ -56,6 +56,19 @@ impl Folder {
         assert!(!said.contains("panicked"), "{arguments:?}: {said}");
         assert!(output.status.code().is_some_and(|code| code <= 3), "{arguments:?}: {:?}", output.status);
         output
+    }
+
+    /// Runs a command that has to end with exit code 0.
+    pub fn stdout(&self, arguments: &[&str]) -> Vec<u8> {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        output.stdout
+    }
+
+    /// The rows and the whole of a JSON answer.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let arguments = [arguments, &["--format", "json", "--quiet"]].concat();
+        serde_json::from_slice(&self.stdout(&arguments)).unwrap()
     }
 }
 

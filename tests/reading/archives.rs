@@ -1,6 +1,7 @@
 //! A dump in a tar or zip archive.
 
-use crate::kit::texts::{Place, code, stderr};
+use crate::kit::process::Folder;
+use crate::kit::texts::{code, stderr};
 use crate::packing::{
     archives, files_of, heap, in_blocks, member, noise, tar, tar_entry, try_unpack, unpack, zip, zip64, zoo,
     zstd_with_checksum,
@@ -56,7 +57,7 @@ fn archives_without_a_dump_or_with_several_say_what_is_in_them() {
 #[test]
 fn control_characters_in_names_of_archives_do_not_come_out() {
     let (one, two) = ("=evil\u{1b}[2J\u{202e}\u{7}.hprof", "\u{9b}1m\u{2066}.hprof");
-    let (dump, place) = (heap(), Place::new());
+    let (dump, place) = (heap(), Folder::new());
     let several = archives(&[(one, &dump), (two, &dump)]).into_iter().map(|made| (made, 2));
     let none = archives(&[(one, b"x"), (two, b"y")]).into_iter().map(|made| (made, 2));
     let damaged = archives(&[(one, &dump[..dump.len() / 2])]).into_iter().map(|made| (made, 3));
@@ -222,7 +223,7 @@ fn sparse_files_are_no_dumps_and_links_have_no_bytes() {
 
 #[test]
 fn archives_as_commands_see_them() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = heap();
     let plain = place.run(&["histo", &place.write("plain.hprof", &dump)]);
     for (number, (name, packed)) in archives(&[("x", b"x"), ("heap.hprof", &dump)]).iter().enumerate() {
@@ -248,10 +249,10 @@ fn archives_as_commands_see_them() {
         assert!(files_of(&place, "evil").is_empty(), "{name}");
     }
     // The copy of an older file is not kept beside what replaces it.
-    let path = place.write("replaced", &tar(&[("heap.hprof", &dump)]));
+    let path = place.write("replaced", tar(&[("heap.hprof", &dump)]));
     assert_eq!(code(&place.run(&["histo", &path])), 0);
     assert!(files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
-    let path = place.write("replaced", &tar(&[("x", b"no dump"), ("y", b"here")]));
+    let path = place.write("replaced", tar(&[("x", b"no dump"), ("y", b"here")]));
     assert_eq!(code(&place.run(&["histo", &path])), 2);
     assert!(!files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
 }
@@ -341,7 +342,7 @@ fn zip64_is_read_and_cut_anywhere_used_as_far_as_it_goes() {
 
 #[test]
 fn how_to_take_one_dump_out_of_several_is_said() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = heap();
     for (name, packed) in archives(&[("a/one.hprof", &dump), ("two\nthree.hprof", &dump)]) {
         let output = place.run(&["histo", &place.write("several", &packed)]);

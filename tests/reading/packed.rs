@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use crate::kit::texts::{Place, code, sample_path, stderr};
+use crate::kit::process::Folder;
+use crate::kit::texts::{code, sample_path, stderr};
 use crate::packing::{Memory, files_of, heap, in_blocks, member, members, noise, tar, unpack, zip, zoo};
 use flate2::{Compression as Level, GzBuilder};
 use hprof_cli::input::packed::{self, Compression, Size};
@@ -317,7 +318,7 @@ fn frames_that_are_skipped_may_come_first() {
         .collect();
     assert_eq!(Compression::of(&packed), Some(Compression::Zstd));
     assert!(unpack(&packed, 2) == (dump.clone(), None));
-    let place = Place::new();
+    let place = Folder::new();
     let answer = |name: &str, bytes: &[u8]| place.run(&["histo", &place.write(name, bytes)]).stdout;
     let (of_packed, of_plain) = (answer("heap.hprof.zst", &packed), answer("heap.hprof", &dump));
     assert!(!of_plain.is_empty() && of_packed == of_plain);
@@ -348,7 +349,7 @@ fn what_gives_nothing_is_looked_at_so_far_only() {
             bytes.is_empty() && error.starts_with("only 0 bytes are unpacked from its first 266240"),
             "{error}"
         );
-        let place = Place::new();
+        let place = Folder::new();
         let output = place.run(&["histo", &place.write("nothing", &much)]);
         assert!(code(&output) == 2 && stderr(&output).contains("only 0 bytes"), "{}", stderr(&output));
     }
@@ -360,7 +361,7 @@ fn what_gives_nothing_is_looked_at_so_far_only() {
 
 #[test]
 fn a_cut_block_file_is_answered_with_an_account() {
-    let place = Place::new();
+    let place = Folder::new();
     let packed = std::fs::read(sample_path("jdk/jdk17-gz.hprof.gz")).unwrap();
     let cut = place.write("cut", &packed[..packed.len() * 2 / 3]);
     let output = place.run(&["info", &cut]);
@@ -400,7 +401,7 @@ fn a_cut_block_file_is_answered_with_an_account() {
 #[test]
 #[cfg(unix)]
 fn a_full_disk_is_an_error_and_leaves_nothing() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = noise(3 << 20, 7);
     let dump = [zoo(), dump].concat();
     for (number, packed) in [
@@ -432,10 +433,10 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
 #[test]
 #[cfg(unix)]
 fn without_a_place_for_the_index_the_copy_lies_in_the_temporary_directory_and_has_no_name() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = heap();
     let plain = place.run(&["histo", &place.write("plain.hprof", &dump)]);
-    let no_place = place.argument("plain.hprof/index");
+    let no_place = place.text("plain.hprof/index");
     let temporary = place.path("temporary");
     std::fs::create_dir(&temporary).unwrap();
     for (name, packed) in [
@@ -457,7 +458,7 @@ fn without_a_place_for_the_index_the_copy_lies_in_the_temporary_directory_and_ha
 
 #[test]
 fn why_nothing_can_be_unpacked_is_said() {
-    let place = Place::new();
+    let place = Folder::new();
     let whole = zstd::encode_all(heap().as_slice(), 1).unwrap();
     // Of Zstandard nothing is there before its first block is whole.
     let cut = whole[..5000].to_vec();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use flate2::{Compression as Level, Crc, GzBuilder};
 use hprof_cli::input::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
 
-use crate::kit::texts::Place;
+use crate::kit::process::Folder;
 use hprof_writer::{Elements, Options, examples};
 
 /// What was unpacked, in memory.
@@ -189,7 +189,7 @@ pub fn archives(files: &[(&str, &[u8])]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The files in the index of a dump.
-pub fn files_of(place: &Place, dump: &str) -> Vec<String> {
+pub fn files_of(place: &Folder, dump: &str) -> Vec<String> {
     let names = |dir: &std::path::Path| -> Vec<String> {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().into_string().unwrap()).collect()

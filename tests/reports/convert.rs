@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::kit::dump::{Dump, with_threads};
+use crate::kit::process::Folder;
 use crate::kit::strategies;
 use crate::kit::texts::naive::{Naive, masked};
-use crate::kit::texts::{self, AGENT_BINARIES, OTHER_BINARIES, Place, sample, sample_path};
+use crate::kit::texts::{self, AGENT_BINARIES, OTHER_BINARIES, sample, sample_path};
 use hprof_writer::{
     DumpWriter, Expected, HeapModel, HeapTag, HeapWriter, IdSize, ObjectId, ObjectKind, Options, Root,
     StatedLength, Type, Value, Version,
@@ -28,7 +29,7 @@ fn same_text(what: &str, found: &str, expected: &str) {
 /// What each class has: objects and bytes, as `histo` counts them.
 type Histogram = BTreeMap<String, (u64, u64)>;
 
-fn histo(place: &Place, dump: &str) -> Histogram {
+fn histo(place: &Folder, dump: &str) -> Histogram {
     let answer = place.json(&["histo", dump, "--top", "0"]);
     let mut sums = Histogram::new();
     for row in answer["rows"].as_array().unwrap() {
@@ -103,7 +104,7 @@ fn sites_by_lines(text: &str) -> BTreeMap<(String, u64), u64> {
 
 #[test]
 fn the_agents_binaries_line_by_line() {
-    let place = Place::new();
+    let place = Folder::new();
     for name in AGENT_BINARIES {
         let text = place.convert_sample(name);
         let naive = Naive::read(&sample(name));
@@ -127,7 +128,7 @@ fn the_agents_binaries_line_by_line() {
 
 #[test]
 fn dumps_of_hotspot_and_android_line_by_line() {
-    let place = Place::new();
+    let place = Folder::new();
     for name in OTHER_BINARIES {
         let text = place.convert_sample(name);
         let naive = Naive::read(&sample(name));
@@ -151,7 +152,7 @@ fn dumps_of_hotspot_and_android_line_by_line() {
 
 #[test]
 fn sizes_are_those_of_the_histogram() {
-    let place = Place::new();
+    let place = Folder::new();
     for name in AGENT_BINARIES.into_iter().chain(OTHER_BINARIES) {
         let dump = sample_path(name);
         let text = place.convert_sample(name);
@@ -173,7 +174,7 @@ fn sizes_are_those_of_the_histogram() {
 
 #[test]
 fn a_layout_holds_for_all_sections() {
-    let place = Place::new();
+    let place = Folder::new();
     let dump = sample_path("jdk/jdk17.hprof.zst");
     let convert = |more: &[&str]| place.convert(dump.to_str().unwrap(), more);
     let bytes = |text: &str| sites_of(text).iter().map(|(_, _, figures)| figures[0]).sum::<u64>();
@@ -354,8 +355,8 @@ fn what_is_missing_hostile_or_twice() {
     ] {
         model.root(ObjectId(id), root);
     }
-    let place = Place::new();
-    let dump = place.write("dump.hprof", &model.write(&Options::hotspot()).bytes());
+    let place = Folder::new();
+    let dump = place.write("dump.hprof", model.write(&Options::hotspot()).bytes());
     let text = place.convert(&dump, &[]);
     assert!(text.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
     let (found, _) = masked(&text);

@@ -2,7 +2,8 @@
 
 use std::process::Stdio;
 
-use crate::kit::texts::{Place, code, sample_path, stderr};
+use crate::kit::process::Folder;
+use crate::kit::texts::{code, sample_path, stderr};
 use hprof_writer::{
     AllocSite, AllocSites, DumpWriter, HeapWriter, IdSize, Options, StartThread, Value, Version, damage,
     examples,
@@ -17,7 +18,7 @@ fn zoo() -> Vec<u8> {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let place = Place::new();
+    let place = Folder::new();
     for sample in
         ["jdk/jdk8.hprof.zst", "public/android-leak_service_binder.hprof.zst", "agent/all-cpu.hprof.zst"]
     {
@@ -45,7 +46,7 @@ fn cut(text: &str) -> Vec<&str> {
 
 #[test]
 fn each_section_alone_is_as_it_is_among_the_others() {
-    let place = Place::new();
+    let place = Folder::new();
     let all = place.convert(AGENT, &[]);
     let parts = cut(&all);
     assert!(parts.iter().all(|part| part.len() > 200), "the sample has all sections");
@@ -68,8 +69,8 @@ fn each_section_alone_is_as_it_is_among_the_others() {
 
 #[test]
 fn a_file_holds_what_stdout_shows() {
-    let place = Place::new();
-    let out = place.argument("out.txt");
+    let place = Folder::new();
+    let out = place.text("out.txt");
     let output = place.run(&["convert", AGENT, "-o", &out, "--quiet"]);
     assert_eq!((code(&output), output.stdout.len(), stderr(&output).as_str()), (0, 0, ""));
     assert!(std::fs::read_to_string(&out).unwrap() == place.convert(AGENT, &[]));
@@ -81,7 +82,7 @@ fn a_file_holds_what_stdout_shows() {
 
 #[test]
 fn a_note_says_that_sites_were_counted() {
-    let place = Place::new();
+    let place = Folder::new();
     let note = "the dump records no allocation sites";
     assert!(stderr(&place.run(&["convert", SAMPLE])).contains(note));
     assert!(!stderr(&place.run(&["convert", SAMPLE, "--quiet"])).contains(note));
@@ -91,7 +92,7 @@ fn a_note_says_that_sites_were_counted() {
 
 #[test]
 fn a_pipe_that_nobody_reads_ends_it_quietly() {
-    let place = Place::new();
+    let place = Folder::new();
     for arguments in
         [&["convert", SAMPLE, "--quiet"][..], &["convert", AGENT, "--quiet", "--sections", "traces"]]
     {
@@ -118,7 +119,7 @@ fn a_pipe_that_nobody_reads_ends_it_quietly() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_behind_stdout_is_an_error() {
-    let place = Place::new();
+    let place = Folder::new();
     for arguments in [&["convert", SAMPLE][..], &["convert", AGENT, "--sections", "cpu"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = place.command(arguments).stdout(full).output().unwrap();
@@ -131,7 +132,7 @@ fn a_full_disk_behind_stdout_is_an_error() {
 #[test]
 #[cfg(unix)]
 fn a_full_disk_leaves_nothing_and_what_was_there() {
-    let place = Place::new();
+    let place = Folder::new();
     // The index is there already: it is not what does not fit.
     place.convert(SAMPLE, &["--sections", "traces"]);
     let dir = place.path("texts");
@@ -163,17 +164,17 @@ fn a_full_disk_leaves_nothing_and_what_was_there() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_known_before_the_dump_is_read() {
-    let place = Place::new();
-    let dump = place.write("heap.hprof", &zoo());
-    for out in [place.argument("missing/out.txt"), place.argument("")] {
+    let place = Folder::new();
+    let dump = place.write("heap.hprof", zoo());
+    for out in [place.text("missing/out.txt"), place.text("")] {
         let output = place.run(&["convert", &dump, "-o", &out]);
         assert_eq!(code(&output), 2);
         assert!(stderr(&output).contains("cannot write ") && output.stdout.is_empty(), "{}", stderr(&output));
         assert!(!place.path("index").exists(), "the dump was read");
     }
     // One that can be written, and a dump that cannot be read: nothing appears.
-    let out = place.argument("out.txt");
-    for dump in [place.argument("no.hprof"), place.write("bad.hprof", b"JAVA PROFILE 9.9\0")] {
+    let out = place.text("out.txt");
+    for dump in [place.text("no.hprof"), place.write("bad.hprof", b"JAVA PROFILE 9.9\0")] {
         assert_eq!(code(&place.run(&["convert", &dump, "-o", &out])), 2);
         assert!(!place.path("out.txt").exists());
     }
@@ -182,10 +183,10 @@ fn a_file_that_cannot_be_written_is_known_before_the_dump_is_read() {
 
 #[test]
 fn a_text_is_not_converted_again() {
-    let place = Place::new();
+    let place = Folder::new();
     let own = place.write("own.txt", place.convert(AGENT, &[]).as_bytes());
     for text in ["samples/agent/monitor.txt", "samples/agent/sites.txt.zst", &own] {
-        let output = place.run(&["convert", text, "-o", &place.argument("out.txt")]);
+        let output = place.run(&["convert", text, "-o", &place.text("out.txt")]);
         assert_eq!((code(&output), output.stdout.len()), (2, 0));
         assert!(stderr(&output).contains("is a text report already"), "{}", stderr(&output));
         assert!(stderr(&output).contains("sites"), "what to do instead: {}", stderr(&output));
@@ -208,8 +209,8 @@ fn dates_are_those_of_the_records_in_utc() {
         .alloc_sites(&AllocSites { sites: vec![AllocSite::default()], ..AllocSites::default() });
     out.time_us(1_200_000).cpu_samples(1, &[(1, 1)]);
     out.time_us(u32::MAX).cpu_samples(1, &[(1, 1)]);
-    let place = Place::new();
-    let text = place.convert(&place.write("dump.hprof", &out.finish().bytes()), &[]);
+    let place = Folder::new();
+    let text = place.convert(&place.write("dump.hprof", out.finish().bytes()), &[]);
     for line in [
         "JAVA PROFILE 1.0.1, created Thu Feb 29 23:59:58 2024\n\n",
         "HEAP DUMP BEGIN (2 objects, 48 bytes) Thu Feb 29 23:59:59 2024\n",
@@ -222,7 +223,7 @@ fn dates_are_those_of_the_records_in_utc() {
     // A head without a time, as some writers leave it: the beginning of time, not today.
     let none = DumpWriter::new(Version::V1_0_2, IdSize::Eight).finish().bytes();
     let text = place
-        .convert(&place.write("none.hprof", &[none, zoo()[31..].to_vec()].concat()), &["--sections", "heap"]);
+        .convert(&place.write("none.hprof", [none, zoo()[31..].to_vec()].concat()), &["--sections", "heap"]);
     assert!(text.starts_with("JAVA PROFILE 1.0.1, created Thu Jan  1 00:00:00 1970\n\n"), "{text}");
 }
 
@@ -249,8 +250,8 @@ fn threads_start_and_end_in_the_order_of_the_file() {
     out.heap_dump_end();
     out.end_thread(2);
     out.end_thread(1);
-    let place = Place::new();
-    let dump = place.write("dump.hprof", &out.finish().bytes());
+    let place = Folder::new();
+    let dump = place.write("dump.hprof", out.finish().bytes());
     let text = place.convert(&dump, &["--sections", "threads"]);
     let (_, found) = text.split_once("--------\n\n").unwrap();
     let expected = [
@@ -265,7 +266,7 @@ fn threads_start_and_end_in_the_order_of_the_file() {
 }
 
 /// Objects by kind that `histo` counts: class objects, and all others.
-fn counted(place: &Place, dump: &str) -> (u64, u64) {
+fn counted(place: &Folder, dump: &str) -> (u64, u64) {
     let output = place.run(&["histo", dump, "--top", "0", "--format", "json"]);
     assert_eq!(code(&output), 3);
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -281,7 +282,7 @@ fn counted(place: &Place, dump: &str) -> (u64, u64) {
 
 #[test]
 fn behind_damage_it_goes_on_as_everything_else_does() {
-    let place = Place::new();
+    let place = Folder::new();
     // 6 MB in one record, or in segments of 2 MB.
     let mut model = examples::zoo();
     let class = model.class("a.Node", None, &[("next", hprof_writer::Type::Object)]);
@@ -322,11 +323,11 @@ fn behind_damage_it_goes_on_as_everything_else_does() {
 /// What is written when part of the file is missing is the beginning of what would have been.
 #[test]
 fn a_dump_that_is_cut_gives_what_is_there() {
-    let place = Place::new();
+    let place = Folder::new();
     let whole = zoo();
     let full = place.convert(&place.write("whole.hprof", &whole), &["--sections", "heap"]);
-    let dump = place.write("cut.hprof", &damage::cut(&whole, whole.len() - 60));
-    let output = place.run(&["convert", &dump, "--sections", "heap", "-o", &place.argument("out.txt")]);
+    let dump = place.write("cut.hprof", damage::cut(&whole, whole.len() - 60));
+    let output = place.run(&["convert", &dump, "--sections", "heap", "-o", &place.text("out.txt")]);
     assert_eq!(code(&output), 3);
     let text = std::fs::read_to_string(place.path("out.txt")).unwrap();
     let lines = |text: &str| -> Vec<String> {

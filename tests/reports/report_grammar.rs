@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::grammar::{Counted, EXTENSIONS, Writer, check};
 use crate::kit::dump::Dump;
+use crate::kit::process::Folder;
 use crate::kit::strategies;
-use crate::kit::texts::{self, AGENT_BINARIES, AGENT_TEXTS, OTHER_BINARIES, Place, sample};
+use crate::kit::texts::{self, AGENT_BINARIES, AGENT_TEXTS, OTHER_BINARIES, sample};
 use hprof_writer::{IdSize, Options, Version, examples};
 use proptest::prelude::*;
 
@@ -51,7 +52,7 @@ fn check_counts(what: &str, text: &str, counted: &Counted) {
 
 #[test]
 fn convert_writes_the_agents_dumps_as_the_agent_does() {
-    let place = Place::new();
+    let place = Folder::new();
     for name in AGENT_BINARIES {
         let text = place.convert_sample(name);
         let counted = checked(name, text.as_bytes(), Writer::Convert);
@@ -71,7 +72,7 @@ fn convert_writes_the_agents_dumps_as_the_agent_does() {
 
 #[test]
 fn convert_writes_dumps_of_hotspot_and_android_as_the_agent_would() {
-    let place = Place::new();
+    let place = Folder::new();
     let mut extensions = BTreeSet::new();
     for name in OTHER_BINARIES {
         let text = place.convert_sample(name);

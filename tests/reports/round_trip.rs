@@ -1,13 +1,14 @@
 //! There and back: what the commands say of the text that `convert` wrote is what they say of the binary.
 
+use crate::kit::process::Folder;
 use crate::kit::strategies;
-use crate::kit::texts::{self, AGENT_BINARIES, OTHER_BINARIES, Place, code, sample_path};
+use crate::kit::texts::{self, AGENT_BINARIES, OTHER_BINARIES, code, sample_path};
 use hprof_writer::{HeapModel, IdSize, Options, Root, StackFrame, Type, Version, examples};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
 /// The rows of a command's answer, and what it says of all of them; exit code 1 is an answer without rows.
-fn answer(place: &Place, command: &[&str], file: &str) -> Json {
+fn answer(place: &Folder, command: &[&str], file: &str) -> Json {
     let arguments =
         [&[command[0], file], &command[1..], &["--top", "0", "--format", "json", "--quiet"]].concat();
     let output = place.run(&arguments);
@@ -42,12 +43,12 @@ fn same(what: &str, text: &Json, binary: &Json) {
 const COMMANDS: [&[&str]; 4] = [&["sites"], &["traces"], &["cpu"], &["histo"]];
 
 /// Compares all answers; returns how many rows each has.
-fn both(place: &Place, what: &str, binary: &str) -> [usize; 4] {
+fn both(place: &Folder, what: &str, binary: &str) -> [usize; 4] {
     COMMANDS.map(|command| rows(place, what, binary, command))
 }
 
-fn rows(place: &Place, what: &str, binary: &str, command: &[&str]) -> usize {
-    let text = place.argument("text.txt");
+fn rows(place: &Folder, what: &str, binary: &str, command: &[&str]) -> usize {
+    let text = place.text("text.txt");
     let output = place.run(&["convert", binary, "-o", &text, "--quiet"]);
     assert_ne!(code(&output), 2, "{what}: {}", texts::stderr(&output));
     let has_heap = std::fs::read_to_string(&text).unwrap().contains("\nHEAP DUMP BEGIN ");
@@ -62,7 +63,7 @@ fn rows(place: &Place, what: &str, binary: &str, command: &[&str]) -> usize {
 
 #[test]
 fn the_agents_binaries() {
-    let place = Place::new();
+    let place = Folder::new();
     let mut all = Vec::new();
     for name in AGENT_BINARIES {
         all.push(both(&place, name, sample_path(name).to_str().unwrap()));
@@ -74,7 +75,7 @@ fn the_agents_binaries() {
 
 #[test]
 fn dumps_of_hotspot_and_android() {
-    let place = Place::new();
+    let place = Folder::new();
     for name in OTHER_BINARIES {
         let rows = both(&place, name, sample_path(name).to_str().unwrap());
         assert!(rows[0] > 100 && rows[1] > 0 && rows[2] == 0 && rows[3] > 100, "{name}: {rows:?}");
@@ -83,18 +84,18 @@ fn dumps_of_hotspot_and_android() {
 
 #[test]
 fn every_kind_of_record() {
-    let place = Place::new();
+    let place = Folder::new();
     for version in Version::ALL {
         for id_size in IdSize::ALL {
             let what = format!("{version:?} {id_size:?}");
-            let dump = place.write(&format!("{what}.hprof"), &examples::every_kind(version, id_size).bytes());
+            let dump = place.write(&format!("{what}.hprof"), examples::every_kind(version, id_size).bytes());
             // Its class is of instances and of arrays, which no text can tell: a histogram would be another.
             for command in &COMMANDS[..3] {
                 assert_eq!(rows(&place, &what, &dump, command), 1, "{what}: {command:?}");
             }
         }
     }
-    let dump = place.write("zoo.hprof", &examples::zoo().write(&Options::hotspot()).bytes());
+    let dump = place.write("zoo.hprof", examples::zoo().write(&Options::hotspot()).bytes());
     assert!(both(&place, "zoo", &dump)[3] > 5);
 }
 
@@ -132,8 +133,8 @@ fn names_that_look_like_fields() {
         model.root(first, Root::StickyClass);
         model.root(class, Root::StickyClass);
     }
-    let place = Place::new();
-    let dump = place.write("dump.hprof", &model.write(&Options::hotspot()).bytes());
+    let place = Folder::new();
+    let dump = place.write("dump.hprof", model.write(&Options::hotspot()).bytes());
     assert_eq!(both(&place, "names", &dump), [10 + 10 + 1, 10, 0, 10 + 10 + 1]);
 }
 
@@ -142,8 +143,8 @@ proptest! {
 
     #[test]
     fn generated_dumps(arb in strategies::dump()) {
-        let place = Place::new();
-        let dump = place.write("dump.hprof", &arb.write().0.bytes());
+        let place = Folder::new();
+        let dump = place.write("dump.hprof", arb.write().0.bytes());
         both(&place, "a generated dump", &dump);
     }
 }

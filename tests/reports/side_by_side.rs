@@ -3,7 +3,8 @@
 //!
 //! `TRYCMD=overwrite cargo test --test reports side_by_side` writes them anew.
 
-use crate::kit::texts::{Place, sample};
+use crate::kit::process::Folder;
+use crate::kit::texts::sample;
 
 /// What is shown: from the first line that holds these words, so many lines.
 type Rule = (&'static str, &'static str, usize);
@@ -97,7 +98,7 @@ fn layout(text: &str) -> String {
 
 #[test]
 fn excerpts_are_as_they_were_read() {
-    let place = Place::new();
+    let place = Folder::new();
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/side_by_side");
     let overwrite = std::env::var("TRYCMD").is_ok_and(|value| value == "overwrite");
     for (name, text, binary, rules) in PAIRS {

@@ -162,7 +162,7 @@ impl FormatArg {
             #[cfg(not(feature = "parquet"))]
             Self::Parquet => anyhow::bail!(
                 "this hprof-cli was built without Parquet; use --format csv or ndjson, or build it with the cargo \
-                 feature `parquet`: `cargo install --path . --features parquet` in its source"
+                 feature `parquet`: `cargo install --path . --features parquet` in its source directory"
             ),
             Self::Csv => Ok(Format::Csv),
             Self::NdJson => Ok(Format::NdJson),

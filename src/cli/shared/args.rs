@@ -1,8 +1,9 @@
 //! Arguments that commands share, and what they become.
 
+use std::error::Error as _;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::{Args, Parser, ValueEnum};
 
@@ -20,6 +21,9 @@ use super::{desk, messages};
 
 /// The variable that stands for `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
+
+/// Whether the pool of threads of the process was started with the threads asked for, or what went wrong.
+static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// The dump, and how it is read.
 #[derive(Debug, Clone, Args)]
@@ -143,8 +147,17 @@ impl Input {
         match self.threads.map(usize::from).or_else(|| memory::threads(self.memory_bytes())) {
             None => Ok(work()),
             Some(threads) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-                Ok(pool.install(work))
+                let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);
+                // The pool of the process, if there is none yet: other threads give it work too, as those of SQL do.
+                let started = STARTED.get_or_init(|| match builder().build_global() {
+                    Err(error) if error.source().is_some() => Err(error.to_string()),
+                    _ => Ok(()),
+                });
+                started.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
+                if rayon::current_num_threads() == threads {
+                    return Ok(work());
+                }
+                Ok(builder().build()?.install(work))
             }
         }
     }

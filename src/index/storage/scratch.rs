@@ -128,6 +128,16 @@ impl ScratchArena {
         self.make(len).map(|(array, _)| array)
     }
 
+    /// An array of `len` elements of unspecified content, in memory; `None` if there is not enough.
+    pub(crate) fn in_memory<T: Plain>(&self, len: usize) -> Option<Array<T>> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        let place = match bytes {
+            0 => Place::Nowhere,
+            _ => Place::Memory(self.memory(bytes).ok()??.0),
+        };
+        Some(Array { place, arena: self.clone(), bytes, kind: PhantomData })
+    }
+
     /// An array with these elements.
     pub(crate) fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
         let mut array = self.array::<T>(elements.len())?;

@@ -44,14 +44,11 @@ impl<'a> Rows<'a> {
     /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
     pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
         let mut rows = self.objects(chunk.clone());
-        let id = |position: TreePosition| {
-            if let Some(row) = position.at().checked_sub(chunk.start.at()).and_then(|at| rows.get(at)) {
-                return Some(row.id);
-            }
+        let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
+        let nodes = nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
             let object = self.graph.tree.object_at(position)?;
             self.graph.objects.addresses.id_of(object)
-        };
-        let nodes = nodes::of_chunk(&self.graph.tree, chunk.clone(), id);
+        });
         for (row, node) in rows.iter_mut().zip(nodes) {
             row.shallow_bytes = node.shallow_bytes;
             row.retained_bytes = node.retained_bytes;

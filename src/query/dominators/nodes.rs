@@ -29,27 +29,28 @@ pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
     TreePosition::chunks(tree.all(), CHUNK)
 }
 
-/// The objects of a chunk, by position. `called` says what the dominator at a position is called; it is rarely asked of one
-/// outside the chunk. Chunks do not depend on one another.
+/// The objects of a chunk, by position. Dominators are told as `names` has them, by position in the chunk; those of earlier
+/// chunks, which are few, as `outside` says. Chunks do not depend on one another.
 pub fn of_chunk<T: Copy>(
     tree: &Tree,
     chunk: Range<TreePosition>,
-    called: impl Fn(TreePosition) -> Option<T>,
+    names: &[T],
+    outside: impl Fn(TreePosition) -> Option<T>,
 ) -> Vec<Node<T>> {
     let mut nodes = Vec::with_capacity(chunk.end.at() - chunk.start.at());
     // The objects that the pass is in: depth, position, shallow bytes of this chunk before it.
     let mut open: Vec<(u32, TreePosition, u64)> = Vec::new();
     // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
-    let mut outside: Option<(u32, Option<T>)> = None;
+    let mut known: Option<(u32, Option<T>)> = None;
     let mut bytes = 0u64;
     let next_depth = preorder::visit(tree, chunk.clone(), |position, depth, shallow_bytes| {
         close(&mut open, &mut nodes, chunk.start, depth, bytes);
-        let dominator = match (open.last(), outside) {
-            (Some((_, dominator, _)), _) => called(*dominator),
-            (None, Some((known, dominator))) if known == depth => dominator,
+        let dominator = match (open.last(), known) {
+            (Some((_, dominator, _)), _) => names.get(dominator.at() - chunk.start.at()).copied(),
+            (None, Some((at, dominator))) if at == depth => dominator,
             (None, _) => {
-                let dominator = tree.dominator(position).and_then(&called);
-                outside = Some((depth, dominator));
+                let dominator = tree.dominator(position).and_then(&outside);
+                known = Some((depth, dominator));
                 dominator
             }
         };

@@ -1,7 +1,8 @@
 //! Reading the chunks of a table: the next ones on other threads, while SQLite is at the rows of this one.
 //!
 //! A chunk that no thread has begun with when its turn comes is read by the thread that wants it: where all threads are
-//! busy nobody waits for them, and a pool of one thread cannot be waited for in vain.
+//! busy nobody waits for them, and a pool of one thread cannot be waited for in vain. Only what a table prepares for readers
+//! of most of its rows is waited for.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use super::virtual_table::Shared;
-use crate::query::tables::{Batch, Chunk, Wanted};
+use crate::query::tables::{Batch, Chunk, Prepared, Table, Wanted};
 
 /// Reads the chunks of an answer one after another.
 #[derive(Debug)]
@@ -30,10 +31,19 @@ pub(super) struct Reader {
     spare: Vec<Batch>,
     /// How many were read so far.
     read: usize,
+    /// Makes reading faster.
+    prepared: Option<Prepared>,
 }
 
-/// Who has read so many chunks reads the others too.
+/// Chunks after which the rest is expected to be read as well: who wants a few rows has them by then.
 const MANY: usize = 64;
+/// If this part of all rows is left, what the table prepares for readers of most rows is worth its time.
+const PART: u64 = 8;
+
+/// Whether these chunks are most of a table of so many rows.
+fn are_most(chunks: &[Chunk], rows: u64) -> bool {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
+}
 
 /// A chunk that is read ahead.
 #[derive(Debug)]
@@ -70,13 +80,18 @@ impl Reader {
             now: 0,
             spare: Vec::new(),
             read: 0,
+            prepared: None,
         }
     }
 
     /// Reads the next chunk into `batch`; `None` if there is none.
     pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<Option<Chunk>> {
-        if self.read == MANY && self.left.len() > MANY {
-            self.dump.table(self.table, |table| table.prepare(self.wanted)).unwrap_or(Ok(()))?;
+        if self.read == MANY {
+            let stop = || self.clock.is_over();
+            let prepare = |table: &dyn Table| {
+                if are_most(&self.left, table.rows()) { table.prepare(self.wanted, &stop) } else { None }
+            };
+            self.prepared = self.dump.table(self.table, prepare).flatten();
         }
         self.read = self.read.saturating_add(1);
         let chunk = match self.ahead.pop_front() {
@@ -169,5 +184,19 @@ impl Slot {
         let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Read(read);
         self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::graph::numbers::ObjectIndex;
+
+    #[test]
+    fn a_part_of_a_table_is_not_most_of_it() {
+        let objects = |count: u32| Chunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
+        assert!(are_most(&[objects(900), objects(101)], 8000));
+        assert!(!are_most(&[objects(900), objects(100)], 8000));
+        assert!(!are_most(&[], 0));
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
+use super::tree_rows::TreeLookup;
 use super::{
-    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Question, Table, Wanted,
-    classes,
+    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Prepared, Question, Table,
+    Wanted, classes,
 };
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::tables::ClassKind;
@@ -55,7 +56,14 @@ impl<'a> Arrays<'a> {
         Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 
-    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, batch: &mut Batch) {
+    fn add(
+        &self,
+        object: ObjectIndex,
+        record: Option<Record<'_>>,
+        lookup: &TreeLookup<'_>,
+        wanted: Wanted,
+        batch: &mut Batch,
+    ) {
         let context = &*self.objects.context;
         let Context { graph, summary, .. } = context;
         let class = graph.objects.class(object);
@@ -70,9 +78,7 @@ impl<'a> Arrays<'a> {
             _ => "object",
         }));
         batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
-        let position = graph.tree.position(object);
-        batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
-        batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
+        self.objects.add_sizes(lookup, object, [SHALLOW, RETAINED], wanted, batch);
     }
 }
 
@@ -110,8 +116,13 @@ impl Table for Arrays<'_> {
         })
     }
 
-    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        self.objects.each_record(chunk, |object, record| self.add(object, record, batch));
+    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+        if wanted.has(RETAINED) { self.objects.prepare(stop) } else { None }
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let lookup = self.objects.context.in_tree();
+        self.objects.each_record(chunk, |object, record| self.add(object, record, &lookup, wanted, batch));
         Ok(())
     }
 }

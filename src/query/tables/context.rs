@@ -1,8 +1,9 @@
 //! What the tables of a dump are made of.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::batch::Names;
+use super::tree_rows::{TreeLookup, TreeRows};
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
@@ -34,6 +35,8 @@ pub struct Context<'a> {
     /// Classes by name, and by the ID of their class object.
     by_name: OnceLock<Vec<ClassNumber>>,
     by_id: OnceLock<Vec<(u64, ClassNumber)>>,
+    /// There as long as anybody reads most objects.
+    tree_rows: Mutex<Weak<TreeRows>>,
 }
 
 /// What a dump is called among others.
@@ -62,7 +65,28 @@ impl<'a> Context<'a> {
             edges: OnceLock::new(),
             by_name: OnceLock::new(),
             by_id: OnceLock::new(),
+            tree_rows: Mutex::default(),
         }
+    }
+
+    fn tree_rows(&self) -> Option<Arc<TreeRows>> {
+        self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// What the dominator tree says of all objects: lookups are faster as long as it is kept.
+    pub(super) fn prepare_tree(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<Arc<TreeRows>> {
+        if let Some(rows) = self.tree_rows() {
+            return Some(rows);
+        }
+        // No lock is held meanwhile: what runs on all cores must not be waited for by one of them.
+        let rows = Arc::new(TreeRows::new(self.graph, stop)?);
+        *self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&rows);
+        Some(rows)
+    }
+
+    /// Looks objects up in the dominator tree.
+    pub(super) fn in_tree(&self) -> TreeLookup<'a> {
+        TreeLookup { tree: &self.graph.tree, rows: self.tree_rows() }
     }
 
     /// The classes of a name, by number.

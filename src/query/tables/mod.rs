@@ -64,13 +64,11 @@ pub trait Table: Send + Sync {
     /// If what the table is made of cannot be read.
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
 
-    /// Makes what reads these columns of most rows faster. It takes all cores: not for a thread that reads a chunk.
-    ///
-    /// # Errors
-    /// As [`Table::chunks`].
-    fn prepare(&self, wanted: Wanted) -> io::Result<()> {
-        let _ = wanted;
-        Ok(())
+    /// Makes what reads these columns of most rows faster, as long as it is kept; nothing if that is not worth its time and
+    /// memory, or if `stop` says so meanwhile. It takes all cores: not for a thread that reads a chunk.
+    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+        let _ = (wanted, stop);
+        None
     }
 
     /// Adds the rows of a chunk to a batch that [`Table::batch`] made for the same columns.
@@ -84,6 +82,10 @@ pub trait Table: Send + Sync {
         Batch::new(&self.definition().columns, wanted, |column| self.names(column))
     }
 }
+
+/// What [`Table::prepare`] made.
+#[derive(Debug, Clone)]
+pub struct Prepared(#[allow(dead_code)] Arc<tree_rows::TreeRows>);
 
 /// What a table finds without reading all rows: rows whose value in a column is one that is given, or no less.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,6 +142,17 @@ pub enum Chunk {
     ObjectsWith(ObjectId, Range<ObjectIndex>),
     /// Some elements of an array of references.
     Elements(ObjectIndex, Range<u32>),
+}
+
+impl Chunk {
+    /// Rows, or what there is of which rows may be made.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Rows(range) | Self::Listed(_, range) | Self::With(_, _, range) => range.len(),
+            Self::Objects(range) | Self::ObjectsWith(_, range) => range.end.at() - range.start.at(),
+            Self::Elements(_, range) => range.len(),
+        }
+    }
 }
 
 /// A list of objects.

@@ -4,10 +4,9 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
-use super::tree_rows::{TreeRow, TreeRows};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
-    Wanted, classes,
+    Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Prepared, Question,
+    Table, Wanted, classes,
 };
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
@@ -43,8 +42,6 @@ pub(super) struct Objects<'a> {
     by_name: ByClass,
     by_class_id: ByClass,
     heaps: OnceLock<Vec<Bits>>,
-    /// `None` if there is no memory for it.
-    tree_rows: OnceLock<Option<TreeRows>>,
 }
 
 /// What the table has.
@@ -82,7 +79,6 @@ impl<'a> Objects<'a> {
             by_name: ByClass::default(),
             by_class_id: ByClass::default(),
             heaps: OnceLock::new(),
-            tree_rows: OnceLock::new(),
         }
     }
 
@@ -182,12 +178,9 @@ impl Table for Objects<'_> {
         })
     }
 
-    fn prepare(&self, wanted: Wanted) -> io::Result<()> {
-        if self.tree_rows.get().is_none() && [RETAINED, DEPTH, DOMINATOR].iter().any(|at| wanted.has(*at)) {
-            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
-            let _ = self.tree_rows.set(TreeRows::new(self.context.graph)?);
-        }
-        Ok(())
+    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+        let needs_tree = [RETAINED, DEPTH, DOMINATOR].iter().any(|at| wanted.has(*at));
+        if needs_tree { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
@@ -228,32 +221,19 @@ impl Objects<'_> {
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
         // A damaged index has fewer; the rows of its answer are thrown away.
         positions.resize(objects.len(), TreePosition(u32::MAX));
-        let rows = self.tree_rows.get().and_then(Option::as_ref);
+        let lookup = self.context.in_tree();
         for (object, position) in objects.iter().zip(&positions) {
-            let position = *position;
-            let reachable = position.0 < tree.reachable();
-            let row = if reachable { rows.and_then(|rows| rows.of(*object)) } else { None };
-            let shallow = tree.shallow_bytes(position);
-            batch.column(SHALLOW).count(Some(shallow));
+            let (object, position) = (*object, *position);
+            batch.column(SHALLOW).count(Some(tree.shallow_bytes(position)));
             if wanted.has(RETAINED) {
-                batch.column(RETAINED).count(reachable.then(|| match row {
-                    Some(TreeRow { retained_bytes, .. }) => retained_bytes,
-                    // What dominates nothing retains itself: most objects do, and that is found faster.
-                    None if tree.ends_behind(position) > 0 => shallow,
-                    None => tree.retained_bytes(position),
-                }));
+                batch.column(RETAINED).count(lookup.retained_bytes(object, position));
             }
             if wanted.has(DEPTH) {
-                let depth = || row.map_or_else(|| tree.depth(position), |row| row.depth);
-                batch.column(DEPTH).count(reachable.then(|| depth().into()));
+                batch.column(DEPTH).count(lookup.depth(object, position).map(u64::from));
             }
-            batch.column(REACHABLE).boolean(Some(reachable));
+            batch.column(REACHABLE).boolean(Some(lookup.is_reachable(position)));
             if wanted.has(DOMINATOR) {
-                let dominator = match row {
-                    Some(TreeRow { dominator, .. }) => dominator,
-                    None if reachable => tree.dominator(position).and_then(|at| tree.object_at(at)),
-                    None => None,
-                };
+                let dominator = lookup.dominator(object, position);
                 batch.column(DOMINATOR).id(dominator.and_then(|object| self.context.id(object)));
             }
         }

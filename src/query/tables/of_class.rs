@@ -7,7 +7,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
+use super::tree_rows::TreeLookup;
+use super::{
+    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
+};
 use crate::hprof::{BasicType, ObjectId};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
@@ -125,7 +128,14 @@ impl<'a> OfClass<'a> {
         Ok(Self { objects: OfClasses { context, classes }, definition, base: of_base, places })
     }
 
-    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
+    fn add(
+        &self,
+        object: ObjectIndex,
+        record: Option<Record<'_>>,
+        lookup: &TreeLookup<'_>,
+        wanted: Wanted,
+        batch: &mut Batch,
+    ) {
         let context = &*self.objects.context;
         let Context { graph, summary, .. } = context;
         let class = graph.objects.class(object);
@@ -133,11 +143,7 @@ impl<'a> OfClass<'a> {
         batch.row_numbers.push(object.0.into());
         batch.column(ID).id(context.id(object));
         batch.column(CLASS).name(class.map(|class| class.0));
-        let position = graph.tree.position(object);
-        batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
-        if wanted.has(RETAINED) {
-            batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
-        }
+        self.objects.add_sizes(lookup, object, [SHALLOW, RETAINED], wanted, batch);
         batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
         let bytes = match record {
             Some(Record::Instance(instance)) => instance.fields,
@@ -297,8 +303,13 @@ impl Table for OfClass<'_> {
         })
     }
 
+    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+        if wanted.has(RETAINED) { self.objects.prepare(stop) } else { None }
+    }
+
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        self.objects.each_record(chunk, |object, record| self.add(object, record, wanted, batch));
+        let lookup = self.objects.context.in_tree();
+        self.objects.each_record(chunk, |object, record| self.add(object, record, &lookup, wanted, batch));
         Ok(())
     }
 }

@@ -1,11 +1,15 @@
-//! What the tables have in common whose rows are the objects of some classes.
+//! What tables have in common whose rows are the objects of some classes.
 
 use std::sync::Arc;
 
-use super::{Chunk, Context};
+use super::tree_rows::TreeLookup;
+use super::{Batch, Chunk, Context, Prepared, Wanted};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::Record;
+
+/// A pass over the whole tree takes about as long as lookups of this part of all objects.
+const MANY: u64 = 8;
 
 /// The objects of some classes.
 pub(super) struct OfClasses<'a> {
@@ -21,9 +25,33 @@ impl<'a> OfClasses<'a> {
         self.classes.classes().map(of).sum()
     }
 
+    /// What speeds up their retained sizes, if they are many of all objects.
+    pub(super) fn prepare(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+        let are_many = self.rows() >= u64::from(self.context.graph.objects.len()) / MANY;
+        if are_many { self.context.prepare_tree(stop).map(Prepared) } else { None }
+    }
+
     /// The columns by which they are in order: that of IDs.
     pub(super) fn orders(&self, id: usize) -> Vec<usize> {
         self.context.ids_ascend().then_some(id).into_iter().collect()
+    }
+
+    /// Adds what an object takes, and what it retains, to these columns.
+    pub(super) fn add_sizes(
+        &self,
+        lookup: &TreeLookup<'_>,
+        object: ObjectIndex,
+        [shallow, retained]: [usize; 2],
+        wanted: Wanted,
+        batch: &mut Batch,
+    ) {
+        let position = lookup.tree.position(object);
+        batch.column(shallow).count(position.map(|position| lookup.tree.shallow_bytes(position)));
+        if wanted.has(retained) {
+            batch
+                .column(retained)
+                .count(position.and_then(|position| lookup.retained_bytes(object, position)));
+        }
     }
 
     /// Calls `visit` with the records of those objects of a chunk that are of these classes.

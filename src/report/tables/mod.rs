@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::in_order::{self, Item};
-use crate::query::tables::{Batch, Chunk, Definition, Kind, Question, Table, Values, Wanted};
+use crate::query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
 
 /// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
 const PART_ROWS: u64 = 8 << 20;
@@ -151,7 +151,6 @@ pub fn write(
 ) -> io::Result<Vec<Written>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
-        source.table.prepare(source.shape.wanted())?;
         let chunks = source.table.chunks(&Question::All)?;
         let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
         let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);
@@ -161,6 +160,9 @@ pub fn write(
         }
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
+    // Behind all that takes memory only while chunks are made; kept until all rows are written.
+    let prepare = |source: &Source<'_>| source.table.prepare(source.shape.wanted(), &|| false);
+    let _prepared: Vec<Prepared> = tables.iter().filter_map(prepare).collect();
     let forms: Vec<Form> =
         tables.iter().map(|source| Form::new(format, &source.shape)).collect::<io::Result<_>>()?;
     let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };

@@ -3,12 +3,14 @@
 pub mod naive;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::{Heap, Quiet};
 use hprof_cli::query::recordings::profile::binary::{self, Want};
 use hprof_cli::report::hprof_text::{Report, Sections};
+
+use super::process::Folder;
 
 /// The binary files of the agent.
 pub const AGENT_BINARIES: [&str; 5] = [
@@ -56,55 +58,7 @@ pub fn sample(name: &str) -> Vec<u8> {
     if name.ends_with(".zst") { zstd::decode_all(packed.as_slice()).unwrap() } else { packed }
 }
 
-/// A directory in which the program runs.
-pub struct Place {
-    dir: tempfile::TempDir,
-}
-
-impl Place {
-    pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// A path as an argument.
-    pub fn argument(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    /// Writes a file and returns its path as an argument.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> String {
-        std::fs::write(self.path(name), bytes).unwrap();
-        self.argument(name)
-    }
-
-    pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
-        command
-    }
-
-    pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// Runs a command that has to end with exit code 0.
-    pub fn stdout(&self, arguments: &[&str]) -> Vec<u8> {
-        let output = self.run(arguments);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-        output.stdout
-    }
-
-    /// The rows and the whole of a JSON answer.
-    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        let arguments = [arguments, &["--format", "json", "--quiet"]].concat();
-        serde_json::from_slice(&self.stdout(&arguments)).unwrap()
-    }
-
+impl Folder {
     /// What `convert` makes of a dump.
     pub fn convert(&self, dump: &str, more: &[&str]) -> String {
         String::from_utf8(self.stdout(&[&["convert", dump], more].concat())).unwrap()
