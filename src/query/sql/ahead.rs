@@ -106,7 +106,11 @@ impl Reader {
             }
         };
         self.ask();
-        self.now = self.now.saturating_add(1).min(self.most);
+        if !self.left.is_empty() {
+            // Starts the threads, if nobody did: most lookups need none.
+            let others = rayon::current_num_threads().saturating_sub(1);
+            self.now = self.now.saturating_add(1).min(self.most).min(others);
+        }
         Ok(Some(chunk))
     }
 

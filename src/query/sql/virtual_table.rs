@@ -26,7 +26,7 @@ use crate::query::tables::{
 pub(super) struct Shared {
     /// The dump.
     pub(super) dump: Arc<Dump>,
-    /// Chunks that are read ahead.
+    /// Chunks that are read ahead at most.
     pub(super) ahead: usize,
     /// When the query has to end: SQLite looks only between two rows.
     pub(super) clock: Arc<Clock>,

@@ -152,7 +152,7 @@ fn limits(args: &Args) -> Limits {
     Limits {
         time: args.time_limit.0,
         memory: memory.map(|available| (available.bytes / 2).max(LEAST_MEMORY)),
-        ahead: rayon::current_num_threads().saturating_sub(1).min(MAX_AHEAD),
+        ahead: MAX_AHEAD,
     }
 }
 
