@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, damage};
 use quick_xml::events::Event;
 use serde_json::Value as Json;
 
-use crate::kit::process::Folder;
+use crate::kit::process::{Folder, stderr};
 
 /// 40 plugins, each with a class loader of its own and an array of 100,000 + 2,500 * i bytes.
 const PLUGINS: &str = "samples/leaks/s3.hprof.zst";
@@ -45,10 +45,6 @@ fn rows(json: &Json) -> &[Json] {
 fn passed(json: &Json) -> BTreeMap<String, bool> {
     let one = |row: &Json| (row["rule"].as_str().unwrap().to_owned(), row["passed"].as_bool().unwrap());
     rows(json).iter().map(one).collect()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// A dump of `count` instances of a class, held by an array.

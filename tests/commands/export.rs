@@ -401,10 +401,12 @@ fn traced() -> Vec<u8> {
 #[test]
 fn sites_are_counted_while_others_wait() {
     let place = Folder::new();
-    let dump = place.write("traced.hprof", traced());
+    let dumps = [place.write("traced.hprof", traced()), place.sample("agent/all")];
     for threads in ["1", "2", "5"] {
-        let (code, output) = place.export("out", "csv", &[&dump, "--threads", threads]);
+        let (code, output) = place.export("out", "csv", &[&dumps[0], &dumps[1], "--threads", threads]);
         assert_eq!(code, 0, "{}", said(&output));
+        let sites = fs::read_to_string(place.path("out/sites/dump=all/part-0.csv")).unwrap();
+        assert!(sites.lines().count() > 100, "{sites}");
         let sites = fs::read_to_string(place.path("out/sites/dump=traced/part-0.csv")).unwrap();
         let counted =
             |line: &&str| line.contains(",java.lang.Object,") && line.contains(",6400,400,6400,400,objects,");

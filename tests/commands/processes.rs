@@ -6,20 +6,13 @@ use std::process::{Output, Stdio};
 
 use hprof_writer::{HeapModel, Options, Root, damage};
 
-use crate::kit::process::Folder;
+use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::code;
 
 const SAMPLE: &str = "samples/jdk/jdk11.hprof.zst";
 
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// A dump of a class with this name, and an instance of it.

@@ -1,7 +1,7 @@
 //! A dump in a tar or zip archive.
 
-use crate::kit::process::Folder;
-use crate::kit::texts::{code, stderr};
+use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::code;
 use crate::packing::{
     archives, files_of, heap, in_blocks, member, noise, tar, tar_entry, try_unpack, unpack, zip, zip64, zoo,
     zstd_with_checksum,

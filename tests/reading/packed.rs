@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use crate::kit::process::Folder;
-use crate::kit::texts::{code, sample_path, stderr};
+use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::{code, sample_path};
 use crate::packing::{Memory, files_of, heap, in_blocks, member, members, noise, tar, unpack, zip, zoo};
 use flate2::{Compression as Level, GzBuilder};
 use hprof_cli::input::packed::{self, Compression, Size};

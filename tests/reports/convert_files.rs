@@ -2,8 +2,8 @@
 
 use std::process::Stdio;
 
-use crate::kit::process::Folder;
-use crate::kit::texts::{code, sample_path, stderr};
+use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::{code, sample_path};
 use hprof_writer::{
     AllocSite, AllocSites, DumpWriter, HeapWriter, IdSize, Options, StartThread, Value, Version, damage,
     examples,

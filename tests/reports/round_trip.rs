@@ -1,8 +1,8 @@
 //! There and back: what the commands say of the text that `convert` wrote is what they say of the binary.
 
-use crate::kit::process::Folder;
+use crate::kit::process::{Folder, stderr};
 use crate::kit::strategies;
-use crate::kit::texts::{self, AGENT_BINARIES, OTHER_BINARIES, code, sample_path};
+use crate::kit::texts::{AGENT_BINARIES, OTHER_BINARIES, code, sample_path};
 use hprof_writer::{HeapModel, IdSize, Options, Root, StackFrame, Type, Version, examples};
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -50,7 +50,7 @@ fn both(place: &Folder, what: &str, binary: &str) -> [usize; 4] {
 fn rows(place: &Folder, what: &str, binary: &str, command: &[&str]) -> usize {
     let text = place.text("text.txt");
     let output = place.run(&["convert", binary, "-o", &text, "--quiet"]);
-    assert_ne!(code(&output), 2, "{what}: {}", texts::stderr(&output));
+    assert_ne!(code(&output), 2, "{what}: {}", stderr(&output));
     let has_heap = std::fs::read_to_string(&text).unwrap().contains("\nHEAP DUMP BEGIN ");
     if command[0] == "histo" && !has_heap {
         return 0;

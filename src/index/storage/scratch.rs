@@ -130,12 +130,8 @@ impl ScratchArena {
 
     /// An array of `len` elements of unspecified content, in memory; `None` if there is not enough.
     pub(crate) fn in_memory<T: Plain>(&self, len: usize) -> Option<Array<T>> {
-        let bytes = len.checked_mul(size_of::<T>())?;
-        let place = match bytes {
-            0 => Place::Nowhere,
-            _ => Place::Memory(self.memory(bytes).ok()??.0),
-        };
-        Some(Array { place, arena: self.clone(), bytes, kind: PhantomData })
+        let made = self.make_in_memory(len.checked_mul(size_of::<T>())?);
+        Some(made.ok()??.0)
     }
 
     /// An array with these elements.
@@ -151,17 +147,26 @@ impl ScratchArena {
         let explain = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot allocate {bytes} bytes of scratch memory: {error}"))
         };
-        let array = |place| Array { place, arena: self.clone(), bytes, kind: PhantomData };
-        if bytes == 0 {
-            return Ok((array(Place::Nowhere), 0));
-        }
-        if let Some((pages, used)) = self.memory(bytes)? {
-            return Ok((array(Place::Memory(pages)), used));
+        if let Some(made) = self.make_in_memory(bytes)? {
+            return Ok(made);
         }
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
         // A failing disk, or one that copies when it writes and is full.
         let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
-        Ok((array(Place::File { _known: known, map }), 0))
+        Ok((self.array_in(Place::File { _known: known, map }, bytes), 0))
+    }
+
+    /// As [`ScratchArena::make`]; none if memory does not do.
+    fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
+        if bytes == 0 {
+            return Ok(Some((self.array_in(Place::Nowhere, bytes), 0)));
+        }
+        let found = self.memory(bytes)?;
+        Ok(found.map(|(pages, used)| (self.array_in(Place::Memory(pages), bytes), used)))
+    }
+
+    fn array_in<T>(&self, place: Place, bytes: usize) -> Array<T> {
+        Array { place, arena: self.clone(), bytes, kind: PhantomData }
     }
 
     /// Memory of the budget; none if it does not do.

@@ -24,16 +24,15 @@ pub(super) struct Reader {
     left: Vec<Chunk>,
     /// Those that other threads were asked for, the next one first.
     ahead: VecDeque<Arc<Slot>>,
-    /// How many other threads may be asked for.
-    most: usize,
-    /// How many are: one more with each chunk, since most lookups end with the first.
+    /// How many other threads may be asked for: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
     /// How many were read so far.
     read: usize,
-    /// Makes reading faster.
-    prepared: Option<Prepared>,
 }
+
+/// Chunks that are read ahead at most: what is read waits in memory.
+const MAX_AHEAD: usize = 4;
 
 /// Chunks after which the rest is expected to be read as well: who wants a few rows has them by then.
 const MANY: usize = 64;
@@ -76,22 +75,24 @@ impl Reader {
             wanted,
             left: chunks,
             ahead: VecDeque::new(),
-            most: shared.ahead,
             now: 0,
             spare: Vec::new(),
             read: 0,
-            prepared: None,
         }
     }
 
-    /// Reads the next chunk into `batch`; `None` if there is none.
-    pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<Option<Chunk>> {
-        if self.read == MANY {
+    /// Reads the next chunk into `batch`; `None` if there is none. Keeps in `prepared` what makes reading faster.
+    pub(super) fn next(
+        &mut self,
+        batch: &mut Batch,
+        prepared: &mut Option<Prepared>,
+    ) -> io::Result<Option<Chunk>> {
+        if self.read == MANY && prepared.is_none() {
             let stop = || self.clock.is_over();
             let prepare = |table: &dyn Table| {
                 if are_most(&self.left, table.rows()) { table.prepare(self.wanted, &stop) } else { None }
             };
-            self.prepared = self.dump.table(self.table, prepare).flatten();
+            *prepared = self.dump.table(self.table, prepare).flatten();
         }
         self.read = self.read.saturating_add(1);
         let chunk = match self.ahead.pop_front() {
@@ -109,7 +110,7 @@ impl Reader {
         if !self.left.is_empty() {
             // Starts the threads, if nobody did: most lookups need none.
             let others = rayon::current_num_threads().saturating_sub(1);
-            self.now = self.now.saturating_add(1).min(self.most).min(others);
+            self.now = self.now.saturating_add(1).min(others).min(MAX_AHEAD);
         }
         Ok(Some(chunk))
     }

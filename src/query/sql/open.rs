@@ -50,7 +50,7 @@ impl Opened {
             let mut connection = Connection::open_in_memory_with_flags(flags)?;
             guard::set_up(&connection)?;
             for (number, dump) in dumps.iter().enumerate() {
-                let shared = Shared { dump: dump.clone(), ahead: limits.ahead, clock: clock.clone() };
+                let shared = Shared { dump: dump.clone(), clock: clock.clone() };
                 connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;

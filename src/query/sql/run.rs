@@ -23,8 +23,6 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.
     pub memory: Option<u64>,
-    /// Chunks of a table that other threads read ahead at most, one a thread.
-    pub ahead: usize,
 }
 
 /// A column of an answer.

@@ -18,7 +18,7 @@ use super::ahead::Reader;
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use crate::query::tables::{
-    Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Question, Wanted,
+    Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Prepared, Question, Wanted,
 };
 
 /// What a virtual table is made for.
@@ -26,8 +26,6 @@ use crate::query::tables::{
 pub(super) struct Shared {
     /// The dump.
     pub(super) dump: Arc<Dump>,
-    /// Chunks that are read ahead at most.
-    pub(super) ahead: usize,
     /// When the query has to end: SQLite looks only between two rows.
     pub(super) clock: Arc<Clock>,
 }
@@ -219,6 +217,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
             number: self.number,
             kinds: self.kinds.clone(),
             reader: None,
+            prepared: None,
             chunk: None,
             wanted: None,
             batch: Batch::default(),
@@ -253,6 +252,8 @@ pub(super) struct Cursor {
     number: TableNumber,
     kinds: Vec<Kind>,
     reader: Option<Reader>,
+    /// Makes reading faster: also of the next answer, if SQLite asks for each row of another table.
+    prepared: Option<Prepared>,
     chunk: Option<Chunk>,
     /// The columns that the batch has: they may differ between two plans of one table.
     wanted: Option<Wanted>,
@@ -294,7 +295,7 @@ impl Cursor {
             self.row = 0;
             // Many chunks may have no row that matches.
             self.shared.in_time()?;
-            self.chunk = reader.next(&mut self.batch).map_err(|error| failed(&error))?;
+            self.chunk = reader.next(&mut self.batch, &mut self.prepared).map_err(|error| failed(&error))?;
             if self.chunk.is_none() {
                 self.batch.rows = 0;
                 self.reader = None;

@@ -4,16 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::object_chunks;
-use super::of_classes::OfClasses;
-use super::tree_rows::TreeLookup;
+use super::of_classes::{Columns, OfClasses};
 use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Prepared, Question, Table,
     Wanted, classes,
 };
-use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::tables::ClassKind;
 use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::Record;
 
 const ID: usize = 0;
 const CLASS_ID: usize = 1;
@@ -22,6 +19,8 @@ const ELEMENT: usize = 3;
 const LENGTH: usize = 4;
 const SHALLOW: usize = 5;
 const RETAINED: usize = 6;
+const COLUMNS: Columns =
+    Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 
 /// A row an array.
 pub(super) struct Arrays<'a> {
@@ -54,31 +53,6 @@ impl<'a> Arrays<'a> {
         let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
         let classes = ClassSet::of(context.summary, &arrays.collect::<Vec<_>>());
         Self { objects: OfClasses { context, classes }, definition: definition() }
-    }
-
-    fn add(
-        &self,
-        object: ObjectIndex,
-        record: Option<Record<'_>>,
-        lookup: &TreeLookup<'_>,
-        wanted: Wanted,
-        batch: &mut Batch,
-    ) {
-        let context = &*self.objects.context;
-        let Context { graph, summary, .. } = context;
-        let class = graph.objects.class(object);
-        batch.rows += 1;
-        batch.row_numbers.push(object.0.into());
-        batch.column(ID).id(context.id(object));
-        batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));
-        batch.column(CLASS).name(class.map(|class| class.0));
-        let kind = class.and_then(|class| summary.class(class)).map(|class| class.kind());
-        batch.column(ELEMENT).text(Some(match kind {
-            Some(ClassKind::PrimitiveArray(element)) => element.java_name(),
-            _ => "object",
-        }));
-        batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
-        self.objects.add_sizes(lookup, object, [SHALLOW, RETAINED], wanted, batch);
     }
 }
 
@@ -117,12 +91,19 @@ impl Table for Arrays<'_> {
     }
 
     fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
-        if wanted.has(RETAINED) { self.objects.prepare(stop) } else { None }
+        self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let lookup = self.objects.context.in_tree();
-        self.objects.each_record(chunk, |object, record| self.add(object, record, &lookup, wanted, batch));
+        let context = &*self.objects.context;
+        self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, _| {
+            batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));
+            let kind = class.and_then(|class| context.summary.class(class)).map(|class| class.kind());
+            batch.column(ELEMENT).text(Some(match kind {
+                Some(ClassKind::PrimitiveArray(element)) => element.java_name(),
+                _ => "object",
+            }));
+        });
         Ok(())
     }
 }

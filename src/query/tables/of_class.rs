@@ -6,13 +6,11 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::object_chunks;
-use super::of_classes::OfClasses;
-use super::tree_rows::TreeLookup;
+use super::of_classes::{Columns, OfClasses};
 use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
 };
 use crate::hprof::{BasicType, ObjectId};
-use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::ClassKind;
 use crate::query::classes::suggestions;
@@ -29,6 +27,8 @@ const CLASS: usize = 1;
 const SHALLOW: usize = 2;
 const RETAINED: usize = 3;
 const LENGTH: usize = 4;
+const COLUMNS: Columns =
+    Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 const FIELDS: usize = 5;
 /// Fields that have columns: SQL has no more than 2,000, and no class that a person wrote has as many.
 const MAX_COLUMNS: usize = 1000;
@@ -128,23 +128,15 @@ impl<'a> OfClass<'a> {
         Ok(Self { objects: OfClasses { context, classes }, definition, base: of_base, places })
     }
 
-    fn add(
+    /// Adds what the fields of an object hold.
+    fn add_fields(
         &self,
-        object: ObjectIndex,
+        class: Option<ClassNumber>,
         record: Option<Record<'_>>,
-        lookup: &TreeLookup<'_>,
         wanted: Wanted,
         batch: &mut Batch,
     ) {
-        let context = &*self.objects.context;
-        let Context { graph, summary, .. } = context;
-        let class = graph.objects.class(object);
-        batch.rows += 1;
-        batch.row_numbers.push(object.0.into());
-        batch.column(ID).id(context.id(object));
-        batch.column(CLASS).name(class.map(|class| class.0));
-        self.objects.add_sizes(lookup, object, [SHALLOW, RETAINED], wanted, batch);
-        batch.column(LENGTH).count(record.and_then(|record| record.length()).map(u64::from));
+        let summary = self.objects.context.summary;
         let bytes = match record {
             Some(Record::Instance(instance)) => instance.fields,
             _ => &[],
@@ -304,12 +296,13 @@ impl Table for OfClass<'_> {
     }
 
     fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
-        if wanted.has(RETAINED) { self.objects.prepare(stop) } else { None }
+        self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let lookup = self.objects.context.in_tree();
-        self.objects.each_record(chunk, |object, record| self.add(object, record, &lookup, wanted, batch));
+        self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, record| {
+            self.add_fields(class, record, wanted, batch);
+        });
         Ok(())
     }
 }

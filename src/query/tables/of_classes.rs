@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::tree_rows::TreeLookup;
 use super::{Batch, Chunk, Context, Prepared, Wanted};
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::Record;
 
@@ -17,6 +17,16 @@ pub(super) struct OfClasses<'a> {
     pub(super) classes: ClassSet,
 }
 
+/// Where a table has what is known of any object.
+pub(super) struct Columns {
+    pub(super) id: usize,
+    pub(super) class: usize,
+    /// Elements of an array.
+    pub(super) length: usize,
+    pub(super) shallow_bytes: usize,
+    pub(super) retained_bytes: usize,
+}
+
 impl<'a> OfClasses<'a> {
     /// How many there are.
     pub(super) fn rows(&self) -> u64 {
@@ -26,8 +36,14 @@ impl<'a> OfClasses<'a> {
     }
 
     /// What speeds up their retained sizes, if they are many of all objects.
-    pub(super) fn prepare(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
-        let are_many = self.rows() >= u64::from(self.context.graph.objects.len()) / MANY;
+    pub(super) fn prepare(
+        &self,
+        columns: &Columns,
+        wanted: Wanted,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Prepared> {
+        let are_many = wanted.has(columns.retained_bytes)
+            && self.rows() >= u64::from(self.context.graph.objects.len()) / MANY;
         if are_many { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
@@ -36,22 +52,32 @@ impl<'a> OfClasses<'a> {
         self.context.ids_ascend().then_some(id).into_iter().collect()
     }
 
-    /// Adds what an object takes, and what it retains, to these columns.
-    pub(super) fn add_sizes(
+    /// Adds a row for each of these objects in a chunk; `more` adds the other columns, given class and record.
+    pub(super) fn add_rows(
         &self,
-        lookup: &TreeLookup<'_>,
-        object: ObjectIndex,
-        [shallow, retained]: [usize; 2],
+        columns: &Columns,
+        chunk: &Chunk,
         wanted: Wanted,
         batch: &mut Batch,
+        mut more: impl FnMut(&mut Batch, Option<ClassNumber>, Option<Record<'a>>),
     ) {
-        let position = lookup.tree.position(object);
-        batch.column(shallow).count(position.map(|position| lookup.tree.shallow_bytes(position)));
-        if wanted.has(retained) {
-            batch
-                .column(retained)
-                .count(position.and_then(|position| lookup.retained_bytes(object, position)));
-        }
+        let (context, lookup) = (&*self.context, self.context.in_tree());
+        self.each_record(chunk, |object, record| {
+            let class = context.graph.objects.class(object);
+            batch.rows += 1;
+            batch.row_numbers.push(object.0.into());
+            batch.column(columns.id).id(context.id(object));
+            batch.column(columns.class).name(class.map(|class| class.0));
+            batch.column(columns.length).count(record.and_then(|record| record.length()).map(u64::from));
+            let position = lookup.tree.position(object);
+            let shallow = position.map(|position| lookup.tree.shallow_bytes(position));
+            batch.column(columns.shallow_bytes).count(shallow);
+            if wanted.has(columns.retained_bytes) {
+                let retained = position.and_then(|position| lookup.retained_bytes(object, position));
+                batch.column(columns.retained_bytes).count(retained);
+            }
+            more(batch, class, record);
+        });
     }
 
     /// Calls `visit` with the records of those objects of a chunk that are of these classes.

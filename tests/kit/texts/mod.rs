@@ -74,10 +74,6 @@ pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 /// What `convert` writes, made by the library.
 pub fn convert(heap: &Heap) -> Vec<u8> {
     let want = Want { sites: true, traces: true };

@@ -38,8 +38,6 @@ const DEFAULT_TOP: usize = 25;
 const KEPT_BYTES: usize = 16 << 20;
 /// Memory of SQLite in any case: it works with less, but not well.
 const LEAST_MEMORY: u64 = 32 << 20;
-/// Chunks that are read ahead at most: what is read waits in memory.
-const MAX_AHEAD: usize = 4;
 
 /// Query the dump as SQL tables
 ///
@@ -152,7 +150,6 @@ fn limits(args: &Args) -> Limits {
     Limits {
         time: args.time_limit.0,
         memory: memory.map(|available| (available.bytes / 2).max(LEAST_MEMORY)),
-        ahead: MAX_AHEAD,
     }
 }
 
