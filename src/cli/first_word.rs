@@ -150,9 +150,7 @@ mod tests {
     use super::*;
 
     fn completed(line: &[&str]) -> Result<Vec<OsString>, NoCommand> {
-        let command = crate::cli::command();
-        let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        with_command(line.iter().map(OsString::from).collect(), &names)
+        with_command(line.iter().map(OsString::from).collect(), crate::cli::NAMES)
     }
 
     #[test]

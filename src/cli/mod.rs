@@ -20,7 +20,6 @@ mod serve;
 mod shared;
 mod threads;
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
@@ -36,11 +35,15 @@ use crate::report::answer::Declared;
 /// Reads heap dumps of HotSpot, Android and the HPROF agent, and the agent's text reports, plain or compressed with
 /// gzip or zstd. An index is built on first use and stored beside the dump, so that later commands answer quickly.
 #[derive(Debug, Parser)]
-#[command(name = "hprof-cli", version, max_term_width = 110, after_long_help = EXIT_CODES)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
+#[command(
+    name = "hprof-cli",
+    version,
+    max_term_width = 110,
+    after_long_help = EXIT_CODES,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Program {}
 
 /// What exit codes mean; the end of every long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
@@ -49,14 +52,15 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each once, in the groups of `--help`: its name in the code, and the file that has it.
+/// The commands, each once, in the groups of `--help`: its name in the code and on the command line, and the file that
+/// has it.
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
-    ($($group:literal { $($(#[$on:meta])* $name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
+    ($($group:literal { $($(#[$on:meta])* $name:ident = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($($(#[$on])* $name($($module)::+::Args),)*)*
+            $($($(#[$on])* #[command(name = $word)] $name($($module)::+::Args),)*)*
         }
 
         impl Command {
@@ -67,11 +71,24 @@ macro_rules! commands {
             }
         }
 
+        /// What each command is called, in the order of help.
+        const NAMES: &[&str] = &[$($($(#[$on])* $word),*),*];
+
         /// The examples of each command, in the order of help.
         const EXAMPLES: &[&str] = &[$($($(#[$on])* $($module)::+::EXAMPLES),*),*];
 
         /// The groups, and how many commands each has.
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
+
+        /// One command, without its examples.
+        fn bare(name: &str) -> Option<clap::Command> {
+            match name {
+                $($($(#[$on])* $word => {
+                    Some(<$($module)::+::Args as clap::Args>::augment_args(clap::Command::new($word)))
+                })*)*
+                _ => None,
+            }
+        }
 
         /// What the answers of all commands hold.
         fn declared() -> Vec<Declared> {
@@ -84,61 +101,61 @@ macro_rules! commands {
 
 commands! {
     "Find the leak" {
-        Overview in dump::overview;
-        Leaks in retention::leaks;
-        Histo in class::histo;
-        Dominators in retention::dominators;
-        Retained in retention::retained;
-        PathsToRoot in retention::paths_to_root;
-        Loaders in class::loaders;
-        Threads in threads;
-        Strings in object::strings;
-        Waste in retention::waste;
+        Overview = "overview" in dump::overview;
+        Leaks = "leaks" in retention::leaks;
+        Histo = "histo" in class::histo;
+        Dominators = "dominators" in retention::dominators;
+        Retained = "retained" in retention::retained;
+        PathsToRoot = "paths-to-root" in retention::paths_to_root;
+        Loaders = "loaders" in class::loaders;
+        Threads = "threads" in threads;
+        Strings = "strings" in object::strings;
+        Waste = "waste" in retention::waste;
     }
     "In a browser" {
         #[cfg(feature = "serve")]
-        Serve in serve, "without rows";
-        Report in report, "without rows";
+        Serve = "serve" in serve, "without rows";
+        Report = "report" in report, "without rows";
     }
     "Compare" {
-        Diff in compare::diff;
-        Trend in compare::trend;
-        Check in compare::check;
+        Diff = "diff" in compare::diff;
+        Trend = "trend" in compare::trend;
+        Check = "check" in compare::check;
     }
     "For other engines" {
-        Export in export;
+        Export = "export" in export;
     }
     "Look at objects" {
-        Show in object::show;
-        Instances in object::instances;
-        Refs in object::refs;
-        Roots in retention::roots;
-        Classes in class::classes;
-        Oql in object::oql;
+        Show = "show" in object::show;
+        Instances = "instances" in object::instances;
+        Refs = "refs" in object::refs;
+        Roots = "roots" in retention::roots;
+        Classes = "classes" in class::classes;
+        Oql = "oql" in object::oql;
         #[cfg(feature = "sql")]
-        Sql in object::sql;
+        Sql = "sql" in object::sql;
     }
     "HPROF reports" {
-        Sites in recording::sites;
-        Traces in recording::traces;
-        Cpu in recording::cpu;
-        Cputime in recording::cputime;
-        Monitors in recording::monitors;
-        Summary in recording::summary;
-        Flamegraph in recording::flamegraph, "without rows";
-        Convert in recording::convert, "without rows";
+        Sites = "sites" in recording::sites;
+        Traces = "traces" in recording::traces;
+        Cpu = "cpu" in recording::cpu;
+        Cputime = "cputime" in recording::cputime;
+        Monitors = "monitors" in recording::monitors;
+        Summary = "summary" in recording::summary;
+        Flamegraph = "flamegraph" in recording::flamegraph, "without rows";
+        Convert = "convert" in recording::convert, "without rows";
     }
     "Record" {
-        Run in agent::run, "without rows";
-        Listen in agent::listen;
-        Agent in agent::locate;
+        Run = "run" in agent::run, "without rows";
+        Listen = "listen" in agent::listen;
+        Agent = "agent" in agent::locate;
     }
     "Housekeeping" {
-        Info in dump::info;
-        Doctor in dump::doctor;
-        Index in dump::index;
-        Completions in meta::completions, "without rows";
-        Man in meta::man, "without rows";
+        Info = "info" in dump::info;
+        Doctor = "doctor" in dump::doctor;
+        Index = "index" in dump::index;
+        Completions = "completions" in meta::completions, "without rows";
+        Man = "man" in meta::man, "without rows";
     }
 }
 
@@ -166,9 +183,7 @@ pub(crate) enum Outcome {
 /// It takes the process for its own: it handles signals, so that temporary files are removed.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
-    let command = command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    let arguments = match first_word::with_command(arguments.into_iter().collect(), &names) {
+    let arguments = match first_word::with_command(arguments.into_iter().collect(), NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
             messages::line("error", &format!("there is no command {}", none.word));
@@ -176,15 +191,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let matches = command.try_get_matches_from(arguments).inspect(terminal::choose_color);
-    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let parser = parser(arguments.get(1).and_then(|word| word.to_str()));
+    let matches = parser.try_get_matches_from(arguments).inspect(terminal::choose_color);
+    let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
+        Ok(command) => command,
         Err(error) => {
             messages::usage(&error);
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match cli.command.run() {
+    match command.run() {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::Damaged) => ExitCode::from(3),
@@ -201,27 +217,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// # Errors
 /// As the command's, and clap's if the arguments are wrong.
 pub(crate) fn answer(arguments: &[String]) -> anyhow::Result<Outcome> {
-    thread_local! {
-        /// A page asks several, and to put all commands together takes longer than many an answer.
-        static COMMAND: RefCell<clap::Command> = RefCell::new(command());
-    }
     let all = std::iter::once("hprof-cli").chain(arguments.iter().map(String::as_str));
-    let matches = COMMAND.with_borrow_mut(|command| command.try_get_matches_from_mut(all))?;
-    Cli::from_arg_matches(&matches)?.command.run()
+    let matches = parser(arguments.first().map(String::as_str)).try_get_matches_from(all)?;
+    Command::from_arg_matches(&matches)?.run()
 }
 
 /// The command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
     // Subcommands are in the order of their declaration.
     let mut examples = EXAMPLES.iter();
-    let command = Cli::command().mut_subcommands(|command| match examples.next() {
-        Some(examples) => command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")),
+    let command = Command::augment_subcommands(Program::command());
+    let command = command.mut_subcommands(|command| match examples.next() {
+        Some(examples) => with_examples(command, examples),
         None => command,
     });
     let groups = groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
+}
+
+fn with_examples(command: clap::Command, examples: &str) -> clap::Command {
+    command.after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
+}
+
+/// What parses a command line with this first word.
+fn parser(first: Option<&str>) -> clap::Command {
+    first.and_then(alone).unwrap_or_else(command)
+}
+
+/// The program with one command: to put all of them together takes longer than many an answer.
+pub(crate) fn alone(name: &str) -> Option<clap::Command> {
+    let at = NAMES.iter().position(|known| *known == name)?;
+    Some(Program::command().subcommand(with_examples(bare(name)?, EXAMPLES.get(at)?)))
 }
 
 /// The commands by group, a line each: clap lists them without.
@@ -242,4 +270,29 @@ fn groups(command: &clap::Command) -> String {
 /// Whether the reader of stdout has gone, as `head` does when it has enough.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a wrong or asking command line.
+    fn said(parser: clap::Command, line: &[&str]) -> String {
+        let error = parser.term_width(100).try_get_matches_from(line).map(|_| ()).err();
+        error.map_or_else(|| panic!("{line:?} says nothing"), |error| error.to_string())
+    }
+
+    #[test]
+    fn a_command_alone_says_what_it_says_among_all() {
+        let all: Vec<String> = command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
+        assert_eq!(all, NAMES);
+        for name in NAMES {
+            for option in ["--help", "-h", "--wrong"] {
+                let line = ["hprof-cli", name, option];
+                let one = alone(name).unwrap_or_else(|| panic!("{name} is not there alone"));
+                assert_eq!(said(one, &line), said(command(), &line), "{line:?}");
+            }
+        }
+        assert!(alone("help").is_none() && alone("").is_none());
+    }
 }

@@ -241,3 +241,60 @@ fn two_dumps_are_asked_at_once() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("there is no table or class lang.Thread"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_name_without_a_schema_means_the_first_dump() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let other = std::fs::canonicalize(sample_path("jdk/jdk11.hprof.zst")).unwrap();
+    let attach = format!("old={}", other.display());
+    let ask = |query: &str| place.run(&["sql", query, "--attach", &attach, "--format", "json"]);
+    let row = |query: &str| {
+        let output = ask(query);
+        let document: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        document["rows"][0].clone()
+    };
+    let counts =
+        row("SELECT n.instances AS new, o.instances AS old FROM classes n JOIN old.classes o USING (name)
+                      WHERE name = 'java.util.HashMap'");
+    assert_ne!(counts["new"], counts["old"]);
+    // Whichever SQLite asks for first.
+    let (new, old) =
+        ("SELECT count(*) FROM \"java.util.HashMap\"", "SELECT count(*) FROM old.\"java.util.HashMap\"");
+    assert_eq!(row(&format!("SELECT ({old}) AS old, ({new}) AS new")), counts);
+    assert_eq!(row(&format!("SELECT ({new}) AS new, ({old}) AS old")), counts);
+    let gone = row("SELECT name FROM old.classes o WHERE instances > 0 AND name LIKE 'java.%'
+                    AND NOT EXISTS (SELECT 1 FROM classes n WHERE n.name = o.name) LIMIT 1");
+    let name = gone["name"].as_str().unwrap();
+    assert!(row(&format!("SELECT count(*) AS n FROM old.\"{name}\""))["n"].as_i64().unwrap() > 0);
+    for query in [
+        format!("SELECT (SELECT count(*) FROM old.\"{name}\"), (SELECT count(*) FROM \"{name}\")"),
+        format!("SELECT n.* FROM old.\"{name}\" o JOIN \"{name}\" n USING (id)"),
+        format!("SELECT count(*) FROM \"{name}\""),
+    ] {
+        let output = ask(&query);
+        assert_eq!(output.status.code(), Some(1), "{query}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("there is no table or class {name}")),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn tables_are_there_however_they_are_named() {
+    let place = place("jdk/jdk17.hprof.zst");
+    let all = sql(&place, "SELECT name FROM sqlite_schema ORDER BY rowid");
+    let all: Vec<&str> = all.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert!(all.starts_with(&["classes", "objects", "refs"]), "{all:?}");
+    for name in &all {
+        let columns = sql(&place, &format!("PRAGMA table_info({name})"));
+        let upper = name.to_uppercase();
+        let row = sql(&place, &format!("SELECT count(*) AS n FROM pragma_table_info('{name}')"));
+        assert_eq!(row[0]["n"], columns.len(), "{name}");
+        let row =
+            sql(&place, &format!("SELECT * FROM [{upper}] UNION ALL SELECT * FROM main.`{name}` LIMIT 1"));
+        assert!(row.first().is_none_or(|row| row.as_object().unwrap().len() == columns.len()), "{name}");
+    }
+}

@@ -133,7 +133,7 @@ pub fn digest(summary: &Summary) -> String {
     let parts = [
         format!("{:?}", measured::object_lengths(summary)),
         format!("{lengths:?}"),
-        format!("{:?}", measured::short_arrays(summary)),
+        format!("{:?}", measured::short_arrays(summary).collect::<Vec<_>>()),
         format!("{:?}", summary.class_distances().collect::<Vec<_>>()),
         format!("{:?}", summary.stack_chunks()),
         format!("{:?} {:?}", summary.roots(), summary.root_counts()),

@@ -101,8 +101,8 @@ fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
 
 /// What the command line says of the language.
 fn help(language: Language) -> Markup {
-    let command = cli::command();
-    let command = command.find_subcommand(language.command);
+    let program = cli::alone(language.command);
+    let command = program.as_ref().and_then(|program| program.find_subcommand(language.command));
     let long = command.and_then(|command| command.get_long_about().cloned());
     let examples = command.and_then(|command| command.get_after_long_help().cloned());
     let examples = examples.map(|text| text.to_string()).unwrap_or_default();

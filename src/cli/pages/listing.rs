@@ -291,8 +291,8 @@ fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup
 
 /// The declaration of a command's options.
 fn declared(command: &str, options: &[&str]) -> Vec<Arg> {
-    let all = cli::command();
-    let Some(command) = all.find_subcommand(command) else { return Vec::new() };
+    let Some(program) = cli::alone(command) else { return Vec::new() };
+    let Some(command) = program.find_subcommand(command) else { return Vec::new() };
     let of = |name: &&str| command.get_arguments().find(|arg| arg.get_long() == Some(name)).cloned();
     options.iter().filter_map(of).collect()
 }

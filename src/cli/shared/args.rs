@@ -22,6 +22,9 @@ use super::{desk, messages};
 /// The variable that stands for `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
+/// How many threads there is memory for, if not for all that there could be.
+static ENOUGH: OnceLock<Option<usize>> = OnceLock::new();
+
 /// Whether the pool of threads of the process was started with the threads asked for, or what went wrong.
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
@@ -143,8 +146,10 @@ impl Input {
 
     /// Runs `work` with the threads asked for.
     pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-        // Each thread takes memory: a limit may leave too little for all cores.
-        match self.threads.map(usize::from).or_else(|| memory::threads(self.memory_bytes())) {
+        // Each thread takes memory: a limit may leave too little for all cores. That is found once, as the threads of the
+        // process are started once.
+        let enough = || *ENOUGH.get_or_init(|| memory::threads(self.memory_bytes()));
+        match self.threads.map(usize::from).or_else(enough) {
             None => Ok(work()),
             Some(threads) => {
                 let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);

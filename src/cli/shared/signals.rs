@@ -1,7 +1,8 @@
 //! Signals: a process that is told to end removes its temporary files first; a dump that is shortened while it is mapped
 //! is an error and not a crash.
 //!
-//! Handlers only note what came and wake a thread; that thread removes and ends, with locks and memory as usual. SIGINT,
+//! Handlers only note what came and wake a thread, if there is something to remove; that thread removes and ends, with
+//! locks and memory as usual. SIGINT,
 //! SIGTERM and SIGHUP still end the process by that signal, so that shells and scripts see what happened. A second one
 //! ends it at once. What was ignored when the program was started stays ignored (`nohup`).
 //!
@@ -29,8 +30,8 @@ mod unix {
     use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
     use std::os::fd::AsFd;
     use std::path::Path;
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+    use std::sync::{Once, OnceLock};
     use std::time::Duration;
 
     use libc::{c_int, c_void, sigaction, siginfo_t};
@@ -41,14 +42,15 @@ mod unix {
 
     /// What handlers need.
     struct State {
-        /// Wakes the thread that ends the process; `None` if none could be started.
-        wake: Option<PipeWriter>,
         stderr: Option<File>,
         /// What was done about a bus error before.
         bus: sigaction,
     }
 
     static STATE: OnceLock<State> = OnceLock::new();
+    /// Wakes the thread that ends the process. It is there as soon as there is something to do at the end: most commands
+    /// make no file, and a thread takes longer than many an answer.
+    static WAKE: OnceLock<PipeWriter> = OnceLock::new();
     /// The signal that ends the process; 0 if there was none yet.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
     /// Whether a progress bar may stand in the line where a message is to go.
@@ -72,16 +74,15 @@ mod unix {
         let _ = set(libc::SIGXFSZ, libc::SIG_IGN);
         let Ok(bus) = get(libc::SIGBUS) else { return };
         let stderr = io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
-        let wake = start().ok();
-        let ends = wake.is_some();
-        if STATE.set(State { wake, stderr, bus }).is_err() {
+        if STATE.set(State { stderr, bus }).is_err() {
             return;
         }
+        temporary_files::watch(start);
         TERMINAL.store(io::stderr().is_terminal(), Ordering::Relaxed);
         mapped_files::watch(describe);
         let _ = set(libc::SIGBUS, on_bus_error as Handler as libc::sighandler_t);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            if ends && get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
+            if get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
                 let _ = set(signal, on_end as Handler as libc::sighandler_t);
             }
         }
@@ -94,6 +95,7 @@ mod unix {
     /// that a signal is the usual end of. A second signal ends the process at once. Only the first call counts.
     pub(crate) fn instead(end: impl Fn() + Send + Sync + 'static) {
         let _ = INSTEAD.set(Box::new(end));
+        start();
     }
 
     /// What this process ignores that a program that takes its place should not: handlers end with the process image, but
@@ -132,12 +134,16 @@ mod unix {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Starts the thread that ends the process.
-    fn start() -> io::Result<PipeWriter> {
-        let (woken, wake) = io::pipe()?;
-        let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(1 << 17);
-        thread.spawn(move || end(woken))?;
-        Ok(wake)
+    /// Starts the thread that ends the process. Without it signals end the process at once, and files are left.
+    fn start() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| {
+            let Ok((woken, wake)) = io::pipe() else { return };
+            let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(1 << 17);
+            if thread.spawn(move || end(woken)).is_ok() {
+                let _ = WAKE.set(wake);
+            }
+        });
     }
 
     /// Waits until a handler wakes it, and ends the process.
@@ -175,8 +181,7 @@ mod unix {
 
     extern "C" fn on_end(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
         let first = CAUSE.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        let wake = STATE.get().and_then(|state| state.wake.as_ref());
-        let woken = wake.is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
+        let woken = WAKE.get().is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
         if !woken {
             raise_default(signal);
         }
@@ -200,7 +205,7 @@ mod unix {
                 }
                 let _ = stderr.write_all(text.get(..len).unwrap_or_default());
             }
-            if state.wake.as_ref().is_none_or(|mut wake| wake.write_all(&[1]).is_err()) {
+            if WAKE.get().is_none_or(|mut wake| wake.write_all(&[1]).is_err()) {
                 exit(2);
             }
         }

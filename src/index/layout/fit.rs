@@ -8,12 +8,12 @@
 //! Writers that state real sizes (`Object` > 0: Android) need no distances for instances. The HPROF agent states them in
 //! ALLOC SITES; its ids are numbers, not addresses. The layout is then fitted to the stated sizes.
 
-use crate::hprof::{IdSize, Version};
+use crate::hprof::{BasicType, IdSize, Version};
 
 use super::measured;
 use super::object_layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
+use crate::index::model::summary::Summary;
+use crate::index::model::tables::{ClassKind, ClassRow};
 
 /// Where a layout comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -93,20 +93,20 @@ impl Shapes {
 
 /// The own fields of each class, hidden ones of the JVM included, for a packing.
 pub(crate) fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
-    (summary.classes().iter())
-        .map(|class| {
-            let mut counts = FieldCounts::default();
-            for (_, kind) in summary.fields(class) {
-                counts.add(kind);
-            }
-            let name = summary.class_name(class);
-            if class.loader.get() == 0 && name.starts_with("java.") {
-                let declares = |field: &str| summary.fields(class).any(|(name, _)| name == field);
-                hidden_fields(name, packing, word_bytes, &mut counts, declares);
-            }
-            counts
-        })
-        .collect()
+    summary.classes().iter().map(|class| own_fields_of(summary, class, packing, word_bytes)).collect()
+}
+
+/// The same of one class.
+fn own_fields_of(summary: &Summary, class: &ClassRow, packing: Packing, word_bytes: u8) -> FieldCounts {
+    let mut counts = FieldCounts::default();
+    for (_, kind) in summary.raw_fields(class) {
+        counts.add(kind);
+    }
+    if class.loader.get() == 0 && summary.raw_class_name(class).starts_with(b"java.") {
+        let declares = |field: &str| summary.raw_fields(class).any(|(name, _)| name == field.as_bytes());
+        hidden_fields(summary.class_name(class), packing, word_bytes, &mut counts, declares);
+    }
+    counts
 }
 
 /// Whether class dumps state real sizes: only then is an instance of java.lang.Object larger than nothing.
@@ -126,26 +126,25 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         return Fit { layout: Layout::ANDROID, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
+    let measured = Measured::of(summary, sizes_stated);
+    let source = match (measured.is_empty(), sizes_stated || sites) {
+        (true, _) => Source::Assumed,
+        (false, true) => Source::StatedSizes,
+        (false, false) => Source::Distances,
+    };
     // Ties go to the first: the common layouts come first, and the packing of the JVM's own version before the other.
     let mut best: Option<(i64, Fit)> = None;
     let mut known: Vec<((Packing, u8), Vec<FieldCounts>)> = Vec::new();
     for layout in candidates(summary) {
         let key = (layout.packing, layout.word_bytes);
         if !known.iter().any(|(other, _)| *other == key) {
-            known.push((key, own_fields(summary, layout.packing, layout.word_bytes)));
+            let fields_of = |class| own_fields_of(summary, class, layout.packing, layout.word_bytes);
+            known.push((key, measured.classes.iter().map(|known| fields_of(known.class)).collect()));
         }
         let own = known.iter().find(|(other, _)| *other == key).map_or(&[][..], |(_, own)| own);
-        let shapes = Shapes::new(summary, own, &layout);
-        let evidence = weigh(summary, &layout, &shapes, sizes_stated);
-        let measured = evidence.classes + evidence.arrays > 0;
-        let source = match (measured, sizes_stated || sites) {
-            (false, _) => Source::Assumed,
-            (true, true) => Source::StatedSizes,
-            (true, false) => Source::Distances,
-        };
-        let score = evidence.score();
-        if best.is_none_or(|(highest, _)| score > highest) {
-            best = Some((score, Fit { layout, source, sizes_stated, evidence }));
+        let best_score = best.map(|(score, _)| score);
+        if let Some(evidence) = measured.weigh(&layout, own, best_score) {
+            best = Some((evidence.score(), Fit { layout, source, sizes_stated, evidence }));
         }
     }
     best.map_or(
@@ -155,42 +154,118 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
 }
 
 /// Weighs one layout against what was measured.
-pub(crate) fn weigh(summary: &Summary, layout: &Layout, shapes: &Shapes, sizes_stated: bool) -> Evidence {
-    let mut evidence = Evidence::default();
-    for (ClassNumber(number), class) in summary.numbered_classes() {
-        if class.kind() != ClassKind::Instance || !class.is_dumped() {
-            continue;
-        }
-        let measured = if sizes_stated {
-            u64::from(class.stated_size.get())
-        } else if class.site_size.get() > 0 {
-            u64::from(class.site_size.get())
-        } else {
-            let distance = measured::distance(class);
-            if distance.seen == 0 || is_of_varying_size(summary.class_name(class)) {
-                continue;
+pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
+    let measured = Measured::of(summary, sizes_stated);
+    let fields_of = |known: &Known| own_fields_of(summary, known.class, layout.packing, layout.word_bytes);
+    let own: Vec<FieldCounts> = measured.classes.iter().map(fields_of).collect();
+    measured.weigh(layout, &own, None).unwrap_or_default()
+}
+
+/// What layouts are weighed against. Each dump is opened with it: classes that say nothing are left out.
+struct Measured<'s> {
+    /// Classes of which a size is known, and all above them; superclasses before their subclasses.
+    classes: Vec<Known<'s>>,
+    /// Short arrays: their elements, their length and the smallest distance.
+    arrays: Vec<(BasicType, u64, u64)>,
+}
+
+struct Known<'s> {
+    class: &'s ClassRow,
+    /// Where the superclass stands in the list.
+    above: Option<usize>,
+    /// The size that is stated, or the smallest distance of its instances.
+    bytes: Option<u64>,
+}
+
+impl<'s> Measured<'s> {
+    fn of(summary: &'s Summary, sizes_stated: bool) -> Self {
+        let bytes_of = |class: &ClassRow| {
+            if class.kind() != ClassKind::Instance || !class.is_dumped() {
+                return None;
             }
-            u64::from(distance.min)
+            if sizes_stated {
+                return Some(u64::from(class.stated_size.get()));
+            }
+            if class.site_size.get() > 0 {
+                return Some(u64::from(class.site_size.get()));
+            }
+            let distance = measured::distance(class);
+            let is_known = distance.seen > 0 && !is_of_varying_size(summary, class);
+            is_known.then_some(u64::from(distance.min))
         };
-        let size = shapes.size(layout, number as usize);
-        evidence.classes += 1;
-        evidence.classes_exact += u64::from(size == measured);
-        evidence.classes_refuting += u64::from(size > measured);
-    }
-    if !sizes_stated {
-        for (element, length, distance) in measured::short_arrays(summary).iter() {
-            let size = layout.array_size(element, length);
-            evidence.arrays += 1;
-            evidence.arrays_exact += u64::from(size == u64::from(distance.min));
-            evidence.arrays_refuting += u64::from(size > u64::from(distance.min));
+        let table = summary.class_table();
+        let mut is_needed = vec![false; summary.classes().len()];
+        for (number, class) in summary.numbered_classes() {
+            let mut line = bytes_of(class).is_some().then_some(number);
+            // Up to one whose superclasses are known to be needed.
+            while let Some(needed) =
+                line.and_then(|class| is_needed.get_mut(class.0 as usize)).filter(|is| !**is)
+            {
+                *needed = true;
+                line = line.and_then(|class| table.superclass(class));
+            }
         }
+        let mut places = vec![None; is_needed.len()];
+        let mut classes = Vec::new();
+        for number in table.top_down().filter(|class| is_needed.get(class.0 as usize) == Some(&true)) {
+            let Some(class) = summary.class(number) else { continue };
+            let above =
+                table.superclass(number).and_then(|above| places.get(above.0 as usize).copied().flatten());
+            if let Some(place) = places.get_mut(number.0 as usize) {
+                *place = Some(classes.len());
+            }
+            classes.push(Known { class, above, bytes: bytes_of(class) });
+        }
+        let short = measured::short_arrays(summary)
+            .map(|(element, length, distance)| (element, length, u64::from(distance.min)));
+        let arrays = if sizes_stated { Vec::new() } else { short.collect() };
+        Self { classes, arrays }
     }
-    evidence
+
+    /// Whether nothing was measured.
+    fn is_empty(&self) -> bool {
+        self.arrays.is_empty() && self.classes.iter().all(|known| known.bytes.is_none())
+    }
+
+    /// Weighs a layout, unless its score is no higher than the `best` one; `own` are the fields that each class of the
+    /// list declares.
+    fn weigh(&self, layout: &Layout, own: &[FieldCounts], best: Option<i64>) -> Option<Evidence> {
+        let mut evidence = Evidence::default();
+        for (element, length, bytes) in &self.arrays {
+            let size = layout.array_size(*element, *length);
+            evidence.arrays += 1;
+            evidence.arrays_exact += u64::from(size == *bytes);
+            evidence.arrays_refuting += u64::from(size > *bytes);
+        }
+        // What the score can still become.
+        let mut left = i64::try_from(self.classes.len()).unwrap_or(i64::MAX);
+        let is_worse = |evidence: &Evidence, left: i64| {
+            best.is_some_and(|best| evidence.score().saturating_add(left) <= best)
+        };
+        let header = Shape::of_header(layout);
+        let mut shapes: Vec<Shape> = Vec::with_capacity(self.classes.len());
+        for (known, own) in self.classes.iter().zip(own) {
+            if is_worse(&evidence, left) {
+                return None;
+            }
+            left -= 1;
+            let above = known.above.and_then(|above| shapes.get(above)).unwrap_or(&header);
+            let shape = above.extend(layout, own);
+            if let Some(bytes) = known.bytes {
+                let size = layout.instance_size(shape.end);
+                evidence.classes += 1;
+                evidence.classes_exact += u64::from(size == bytes);
+                evidence.classes_refuting += u64::from(size > bytes);
+            }
+            shapes.push(shape);
+        }
+        (!is_worse(&evidence, left)).then_some(evidence)
+    }
 }
 
 /// Classes whose instances differ in size.
-pub(crate) fn is_of_varying_size(class: &str) -> bool {
-    class == STACK_CHUNK
+pub(crate) fn is_of_varying_size(summary: &Summary, class: &ClassRow) -> bool {
+    summary.is_named(class, STACK_CHUNK)
 }
 
 /// The class of virtual threads' stacks, which lie in its instances behind the fields.

@@ -1,6 +1,8 @@
 //! What a scan measured, as a summary has it: distances and lengths of arrays.
 
-use super::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind};
+use super::measurements::{
+    ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, SHORT, array_kind, element_of_kind,
+};
 use crate::hprof::BasicType;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassRow;
@@ -48,8 +50,11 @@ pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMI
     lengths
 }
 
-/// The distances of short arrays.
-pub fn short_arrays(summary: &Summary) -> ShortArrays {
-    let distances = summary.tables().short_arrays.iter().map(|row| Distance::from(*row)).collect();
-    ShortArrays::from_distances(distances).unwrap_or_default()
+/// The distances of short arrays that were seen: element type, length, distance.
+pub fn short_arrays(summary: &Summary) -> impl Iterator<Item = (BasicType, u64, Distance)> {
+    let rows = &*summary.tables().short_arrays;
+    let rows = if rows.len() == ARRAY_KINDS * SHORT { rows } else { &[] };
+    (rows.iter().enumerate())
+        .filter(|(_, row)| row.seen.get() > 0)
+        .map(|(at, row)| (element_of_kind(at / SHORT), (at % SHORT) as u64, Distance::from(*row)))
 }

@@ -144,21 +144,8 @@ impl ShortArrays {
         }
     }
 
-    pub(crate) fn from_distances(distances: Vec<Distance>) -> Option<Self> {
-        (distances.len() == ARRAY_KINDS * SHORT).then_some(Self { distances })
-    }
-
     pub(crate) fn distances(&self) -> &[Distance] {
         &self.distances
-    }
-
-    /// All distances that were seen: element type, length, distance.
-    pub fn iter(&self) -> impl Iterator<Item = (BasicType, u64, &Distance)> {
-        self.distances
-            .iter()
-            .enumerate()
-            .filter(|(_, distance)| distance.seen > 0)
-            .map(|(at, distance)| (element_of_kind(at / SHORT), (at % SHORT) as u64, distance))
     }
 }
 

@@ -65,7 +65,7 @@ impl Sizes {
         let own = fit::own_fields(summary, layout.packing, layout.word_bytes);
         let shapes = Shapes::new(summary, &own, &layout);
         if given.is_some() {
-            fit.evidence = fit::weigh(summary, &layout, &shapes, fit.sizes_stated);
+            fit.evidence = fit::weigh(summary, &layout, fit.sizes_stated);
         }
         let mut sizes = Self {
             fit,
@@ -134,7 +134,7 @@ impl Sizes {
                 }
                 let distance = measured::distance(class);
                 let min = u64::from(distance.min);
-                if given || distance.seen == 0 || fit::is_of_varying_size(summary.class_name(class)) {
+                if given || distance.seen == 0 || fit::is_of_varying_size(summary, class) {
                     return (model, SizeSource::Model);
                 }
                 match min.cmp(&model) {
@@ -201,7 +201,7 @@ impl Sizes {
         let layout = self.fit.layout;
         self.totals = (summary.numbered_classes())
             .map(|(number, class)| match class.kind() {
-                ClassKind::Instance if fit::is_of_varying_size(summary.class_name(class)) => {
+                ClassKind::Instance if fit::is_of_varying_size(summary, class) => {
                     let chunks = summary.stack_chunks().iter();
                     chunks
                         .map(|row| row.instances.get().saturating_mul(self.stack_chunk(row.words.get())))
@@ -243,9 +243,9 @@ fn stack_bytes(layout: &Layout, words: u32) -> u64 {
 fn statics_of(summary: &Summary, layout: &Layout, class: &crate::index::model::tables::ClassRow) -> u64 {
     let mut counts = FieldCounts::default();
     let mut init_lock = false;
-    for (name, kind, _) in summary.statics(class).filter(|(name, ..)| !name.starts_with('<')) {
+    for (name, kind, _) in summary.raw_statics(class).filter(|(name, ..)| !name.starts_with(b"<")) {
         counts.add(kind);
-        init_lock = name == "init_lock" && kind == BasicType::Object;
+        init_lock = name == b"init_lock" && kind == BasicType::Object;
     }
     counts.references -= u32::from(init_lock);
     statics_bytes(layout, &counts)

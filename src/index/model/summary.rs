@@ -110,8 +110,7 @@ impl Summary {
 
     /// Whether a class has this name.
     pub fn is_named(&self, class: &ClassRow, name: &str) -> bool {
-        text_pool::raw_text(&self.tables.text_ends, &self.tables.text_bytes, class.name.get())
-            == name.as_bytes()
+        self.raw_class_name(class) == name.as_bytes()
     }
 
     /// The same, from which no values are told: dumps hold secrets.
@@ -204,6 +203,11 @@ impl Summary {
         self.text(class.name.get())
     }
 
+    /// The same, but for comparing names: as bytes.
+    pub(crate) fn raw_class_name(&self, class: &ClassRow) -> &[u8] {
+        self.raw_text(class.name.get())
+    }
+
     /// The text with this number.
     pub fn text(&self, number: u32) -> &str {
         text_pool::text(&self.tables.text_ends, &self.tables.text_bytes, number)
@@ -217,10 +221,12 @@ impl Summary {
 
     /// The same, but for comparing names: as bytes.
     pub(crate) fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
-        let Tables { text_ends, text_bytes, .. } = &self.tables;
-        let name = |row: &FieldRow| text_pool::raw_text(text_ends, text_bytes, row.name.get());
         let rows = self.field_rows(class).iter();
-        rows.filter_map(move |row| Some((name(row), BasicType::from_code(row.kind)?)))
+        rows.filter_map(|row| Some((self.raw_text(row.name.get()), BasicType::from_code(row.kind)?)))
+    }
+
+    fn raw_text(&self, number: u32) -> &[u8] {
+        text_pool::raw_text(&self.tables.text_ends, &self.tables.text_bytes, number)
     }
 
     fn field_rows(&self, class: &ClassRow) -> &[FieldRow] {
@@ -230,18 +236,24 @@ impl Summary {
 
     /// The static fields of a class: name, type and the value's bits.
     pub fn statics(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType, u64)> {
+        let text = |name| std::str::from_utf8(name).unwrap_or("");
+        self.raw_statics(class).map(move |(name, kind, value)| (text(name), kind, value))
+    }
+
+    /// The same, but for comparing names: as bytes.
+    pub(crate) fn raw_statics(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType, u64)> {
         let first = class.first_static.get() as usize;
         let rows =
             self.tables.statics.get(first..first + usize::from(class.statics.get())).unwrap_or_default();
         rows.iter().filter_map(|row| {
-            Some((self.text(row.name.get()), BasicType::from_code(row.kind)?, row.value.get()))
+            Some((self.raw_text(row.name.get()), BasicType::from_code(row.kind)?, row.value.get()))
         })
     }
 
     /// The boot loader's class of this name.
     pub(crate) fn boot_class(&self, name: &str) -> Option<ClassNumber> {
         let mut classes = self.numbered_classes();
-        Some(classes.find(|(_, row)| row.loader.get() == 0 && self.class_name(row) == name)?.0)
+        Some(classes.find(|(_, row)| row.loader.get() == 0 && self.is_named(row, name))?.0)
     }
 
     /// The class number of java.lang.Class.

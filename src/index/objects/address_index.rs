@@ -13,7 +13,7 @@ use zerocopy::little_endian::U64;
 use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::checked_column::CheckedColumn;
+use crate::index::storage::checked_column::{BLOCK_BYTES, CheckedColumn};
 use crate::index::storage::column::Column;
 use crate::index::storage::prefetch::prefetch;
 use crate::index::storage::scratch::ScratchArena;
@@ -158,9 +158,43 @@ impl AddressIndex {
         if !self.ids.is_empty() {
             return self.ids.get(object.at()).map(|id| (*id).into());
         }
-        let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
-        let line = last_line(0..self.lines.len() / LINE_WORDS, index, before);
+        let line = self.line_of(index);
         self.id_in(line, self.lines.rows(line * LINE_WORDS..(line + 1) * LINE_WORDS)?, index)
+    }
+
+    /// The line of an object index.
+    ///
+    /// Each line that is looked at lies in another block of the file, which is read and checked: so lines are guessed, and
+    /// there are few of them. Interpolation search (Y. Perl, A. Itai, H. Avni: Interpolation search - a log log n search,
+    /// 1978); every second guess is on the other side of the line that is looked for, so that it is soon enclosed.
+    fn line_of(&self, index: u32) -> usize {
+        let index = u64::from(index);
+        let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
+        // A line and the number of objects before it: of the last that is known to start at or before the object, and of
+        // the first behind it.
+        let (mut low, mut high) = ((0, 0), (self.lines.len() / LINE_WORDS, u64::from(self.objects)));
+        let (mut guesses, mut is_low) = (0, true);
+        while low.0 + 1 < high.0 {
+            let lines = high.0 - low.0;
+            let step = if guesses < MAX_GUESSES && lines > NEAR {
+                guesses += 1;
+                let share = (lines as u64).saturating_mul(index - low.1) / (high.1 - low.1).max(1);
+                let about = usize::try_from(share).unwrap_or(lines).min(lines);
+                match (guesses % 2, is_low) {
+                    (1, _) => about,
+                    // The guess before was too low: this one is to be too high, and the other way round.
+                    (_, true) => about + about / 4 + NEAR / 2,
+                    (_, false) => about.saturating_sub((lines - about) / 4 + NEAR / 2),
+                }
+            } else {
+                lines / 2
+            };
+            let line = low.0 + step.clamp(1, lines - 1);
+            let rank = before(line);
+            is_low = rank <= index;
+            if is_low { low = (line, rank) } else { high = (line, rank) }
+        }
+        low.0
     }
 
     /// The id of the object with an index whose bit is in a line.
@@ -182,6 +216,11 @@ impl AddressIndex {
         None
     }
 }
+
+/// Lines that lie in one block, or about.
+const NEAR: usize = BLOCK_BYTES / (LINE_WORDS * 8);
+/// Lines that are guessed; then the rest is halved.
+const MAX_GUESSES: u32 = 6;
 
 /// The last of some lines that starts at or before an object index; the first if none does.
 #[inline]

@@ -30,7 +30,7 @@ pub(crate) struct ClassPlan {
 impl ClassPlan {
     fn new(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Self {
         let (mut references, mut words, mut bytes) = (Vec::new(), None, 0);
-        let varies = fit::is_of_varying_size(summary.class_name(class));
+        let varies = fit::is_of_varying_size(summary, class);
         for (name, kind) in summary.fields(class) {
             if kind == BasicType::Object {
                 references.push(u32::try_from(bytes).unwrap_or(u32::MAX));

@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
@@ -24,6 +24,22 @@ enum Left {
 
 /// All that is there now, in the order in which it came.
 static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
+
+/// What is called before the first is made.
+static WATCHER: OnceLock<fn()> = OnceLock::new();
+
+/// Calls `begin` before anything is made that has to be removed. Only the first call counts.
+pub(crate) fn watch(begin: fn()) {
+    let _ = WATCHER.set(begin);
+}
+
+/// What is there now, to be added to.
+fn left_to_add() -> MutexGuard<'static, Vec<Left>> {
+    if let Some(begin) = WATCHER.get() {
+        begin();
+    }
+    left()
+}
 
 /// The name of the file in an index directory that is locked while the index is built.
 pub(crate) const LOCK: &str = "lock";
@@ -93,7 +109,7 @@ impl Temporary {
     /// Creates a file in `dir`, with the names and permissions of `builder`.
     pub(crate) fn create(builder: &Builder<'_, '_>, dir: &Path) -> io::Result<Self> {
         // Held meanwhile: no signal finds a file that is not listed yet.
-        let mut left = left();
+        let mut left = left_to_add();
         // The name, which the error holds, would say nothing to a user: nor would that of an error below.
         let file = builder.tempfile_in(dir).map_err(|error| io::Error::from(error.kind()))?;
         let name = Left::File(file.path().to_owned());
@@ -167,7 +183,7 @@ impl TemporaryDir {
     /// The same in `parent`. All that `mode` and the process's mask permit may be done with it.
     pub(crate) fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
-        let mut left = left();
+        let mut left = left_to_add();
         let mut builder = Builder::new();
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
@@ -259,7 +275,7 @@ pub(crate) struct MadeDir(Left);
 impl MadeDir {
     pub(crate) fn new(dir: &Path) -> Self {
         let name = Left::Empty(dir.to_owned());
-        left().push(name.clone());
+        left_to_add().push(name.clone());
         Self(name)
     }
 }

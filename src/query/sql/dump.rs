@@ -124,6 +124,17 @@ impl Dump {
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
     }
 
+    /// Those of the same that a query can mean, by its text in lower case: names stand in it as they are. What tells of
+    /// tables, as sqlite_schema does, tells of all.
+    pub(super) fn tables_in(&self, query: &str) -> Vec<(TableNumber, String)> {
+        let is_all = ["sqlite_", "pragma"].iter().any(|name| query.contains(name));
+        self.0.with_dependent(|_, inside| {
+            let named = inside.tables.all().enumerate().map(|(at, table)| (at, &*table.definition().name));
+            let meant = named.filter(|(_, name)| is_all || query.contains(*name));
+            meant.map(|(at, name)| (TableNumber::Fixed(at), name.to_owned())).collect()
+        })
+    }
+
     /// What the table of a class has.
     pub fn definition_of_class(&self, name: &str) -> Option<Definition> {
         self.table(self.of_class(name).ok()?, |table| table.definition().clone())

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::dump::{Dump, TableNumber};
 use super::error::{ErrorKind, SqlError};
 use super::guard::{self, Clock, Refused, Unlocked};
-use super::virtual_table::{self, MODULE, Shared, quoted};
+use super::virtual_table::{self, MODULE, NONE, Shared, quoted};
 use super::{functions, run::Limits};
 use crate::query::classes::suggestions;
 use crate::query::tables::NoClass;
@@ -32,9 +32,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// A connection over the tables of `dumps`, of which the first is the one that is asked if nothing else is said.
+    /// A connection over the tables of `dumps` that `query` can mean; the first dump is the one that is asked if nothing
+    /// else is said.
     pub(super) fn new(
         dumps: &Arc<[Arc<Dump>]>,
+        query: &str,
         limits: &Limits,
         clock: Arc<Clock>,
     ) -> Result<Self, SqlError> {
@@ -43,6 +45,8 @@ impl Opened {
         if let Some(bytes) = limits.memory {
             virtual_table::limit_memory(bytes);
         }
+        // Names in SQL are told apart without case.
+        let query = query.to_ascii_lowercase();
         let made = || -> rusqlite::Result<Connection> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
@@ -55,9 +59,8 @@ impl Opened {
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
                 }
-                for (table, definition) in dump.definitions().iter().enumerate() {
-                    let sql = creation(number, dump, &definition.name, TableNumber::Fixed(table));
-                    connection.execute_batch(&sql)?;
+                for (table, name) in dump.tables_in(&query) {
+                    connection.execute_batch(&creation(number, dump, &name, table))?;
                 }
             }
             functions::register(&connection, dumps, &clock)?;
@@ -124,8 +127,19 @@ impl Opened {
                 }
             };
             made.insert((number, class.to_owned()));
+            let mut sql = creation(number, dump, class, table);
+            // SQLite looks for a name without a schema in all of them, and it means the first dump.
+            if let Some(first) = self.dumps.first()
+                && made.insert((0, class.to_owned()))
+            {
+                sql.push(';');
+                sql.push_str(&match first.of_class(class) {
+                    Ok(table) => creation(0, first, class, table),
+                    Err(_) => creation_of_none(number, class, table),
+                });
+            }
             self.unlocked.store(true, Ordering::Relaxed);
-            let done = self.connection.execute_batch(&creation(number, dump, class, table));
+            let done = self.connection.execute_batch(&sql);
             self.unlocked.store(false, Ordering::Relaxed);
             return done.map(|()| true).map_err(|error| {
                 let error = SqlError::of(&error);
@@ -209,5 +223,11 @@ fn schema_of(number: usize, dump: &Dump) -> &str {
 fn creation(number: usize, dump: &Dump, name: &str, table: TableNumber) -> String {
     let (schema, name) = (quoted(schema_of(number, dump)), quoted(name));
     let argument = virtual_table::argument(table);
-    format!("CREATE VIRTUAL TABLE {schema}.{name} USING {}({argument})", module(number))
+    format!("CREATE VIRTUAL TABLE IF NOT EXISTS {schema}.{name} USING {}({argument})", module(number))
+}
+
+/// Says for the first dump that it has no class of the name of another's.
+fn creation_of_none(number: usize, name: &str, table: TableNumber) -> String {
+    let (name, module, argument) = (quoted(name), module(number), virtual_table::argument(table));
+    format!("CREATE VIRTUAL TABLE IF NOT EXISTS {MAIN}.{name} USING {module}({argument}, {NONE})")
 }

@@ -179,7 +179,7 @@ impl Work {
     }
 
     fn answer(&self) -> Result<(), SqlError> {
-        let opened = Opened::new(&self.dumps, &self.limits, self.clock.clone())?;
+        let opened = Opened::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
         let mut statement = opened.prepare(&self.query).map_err(|error| self.reason(error))?;
         let columns = columns(&statement);
         let count = columns.len();

@@ -41,6 +41,9 @@ pub(super) fn argument(table: TableNumber) -> String {
     }
 }
 
+/// The second argument of a virtual table that stands for one that is not there.
+pub(super) const NONE: &str = "none";
+
 fn read_argument(argument: &[u8]) -> Option<TableNumber> {
     let (kind, number) = std::str::from_utf8(argument).ok()?.split_once(' ')?;
     let number = number.parse().ok()?;
@@ -80,6 +83,8 @@ pub(super) struct VirtualTable {
     base: ffi::sqlite3_vtab,
     shared: Shared,
     number: TableNumber,
+    /// The name, if it stands for a table that is not there.
+    none: Option<String>,
     kinds: Vec<Kind>,
     rows: f64,
     lookups: Vec<Lookup>,
@@ -160,12 +165,17 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
                 (declaration, kinds, rows, table.lookups(), table.orders())
             })
             .ok_or_else(wrong)?;
+        let none = arguments.get(1).is_some_and(|argument| *argument == NONE.as_bytes());
+        let none = none.then(|| String::from_utf8_lossy(name).into_owned());
         let declaration = CString::new(declaration)?;
         let base = ffi::sqlite3_vtab::default();
-        Ok((Cow::Owned(declaration), Self { base, shared, number, kinds, rows, lookups, orders }))
+        Ok((Cow::Owned(declaration), Self { base, shared, number, none, kinds, rows, lookups, orders }))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> rusqlite::Result<bool> {
+        if let Some(name) = &self.none {
+            return Err(rusqlite::Error::ModuleError(format!("no such table: {name}")));
+        }
         let mut best: Option<(usize, Lookup)> = None;
         for (at, constraint) in info.constraints().enumerate() {
             let Ok(column) = usize::try_from(constraint.column()) else { continue };

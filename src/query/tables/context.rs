@@ -118,6 +118,10 @@ impl<'a> Context<'a> {
 
     /// Whether IDs ascend as signed numbers too, as SQL compares them: all are on one side of 2^63.
     pub fn ids_ascend(&self) -> bool {
+        // In no ID the highest bit is set: that is known without looking one up.
+        if self.summary.facts().id_bits.get().cast_signed() >= 0 {
+            return true;
+        }
         let last = self.graph.objects.len().saturating_sub(1);
         let id = |object| self.id(ObjectIndex(object)).unwrap_or_default().0.cast_signed();
         (id(0) < 0) == (id(last) < 0)
