@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use hprof_writer::{HeapModel, Jdk, Options, Root};
 use serde_json::Value;
 
+use crate::kit::dump::Dump;
 use crate::kit::process::{Place, stderr};
 use crate::kit::texts::sample_path;
 
@@ -280,6 +282,55 @@ fn a_name_without_a_schema_means_the_first_dump() {
             stderr(&output)
         );
     }
+}
+
+/// A dump of instances of these classes.
+fn of_classes(classes: &[(&str, usize)]) -> Dump {
+    let mut model = HeapModel::default();
+    Jdk::add_to(&mut model);
+    for (name, count) in classes {
+        let class = model.class(name, None, &[]);
+        for _ in 0..*count {
+            let object = model.instance(class, &[]);
+            model.root(object, Root::Unknown);
+        }
+    }
+    Dump::written(&model.write(&Options::hotspot()))
+}
+
+#[test]
+fn names_of_two_dumps_that_differ_in_case_only_are_one() {
+    let new = of_classes(&[("com.Foo", 3), ("com.Two", 1), ("com.TWO", 2), ("com.Same", 4)]);
+    let old = of_classes(&[("com.foo", 5), ("com.two", 6), ("com.same", 7), ("com.Gone", 8)]);
+    let attach = format!("old={}", old.path.display());
+    let ask = |tables: &[&str]| {
+        let counts: Vec<String> =
+            tables.iter().map(|table| format!("(SELECT count(*) FROM {table})")).collect();
+        let query = format!("SELECT {}", counts.join(", "));
+        let output = new.run(&["sql", &query, "--attach", &attach, "--format", "csv", "--quiet"]);
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        text.lines().nth(1).map(str::to_owned).ok_or_else(|| stderr(&output))
+    };
+    for (name, other, count) in [("com.Foo", "com.foo", "3,5"), ("com.Same", "com.same", "4,7")] {
+        for (here, there) in [(name, name), (name, other), (other, name), (other, other)] {
+            let (main, plain) = (format!("main.\"{here}\""), format!("\"{here}\""));
+            let old = format!("old.\"{there}\"");
+            let turned = count.split(',').rev().collect::<Vec<_>>().join(",");
+            assert_eq!(ask(&[&main, &old]).as_deref(), Ok(count));
+            assert_eq!(ask(&[&plain, &old]).as_deref(), Ok(count));
+            assert_eq!(ask(&[&old, &main]).as_deref(), Ok(&*turned));
+            assert_eq!(ask(&[&old, &plain]).as_deref(), Ok(&*turned));
+        }
+    }
+    assert_eq!(ask(&["old.\"com.two\""]).as_deref(), Ok("6"));
+    for plain in ["\"com.two\"", "\"com.Two\""] {
+        for tables in [[plain, "old.\"com.two\""], ["old.\"com.two\"", plain]] {
+            let said = ask(&tables).unwrap_err();
+            assert!(said.contains("is the name of several classes, but for case"), "{tables:?}: {said}");
+        }
+    }
+    let said = ask(&["old.\"com.Gone\"", "\"com.gone\""]).unwrap_err().to_lowercase();
+    assert!(said.contains("there is no table or class com.gone"), "{said}");
 }
 
 #[test]

@@ -101,6 +101,11 @@ fn what_cannot_work_is_refused_with_numbers() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.arg("index").arg(&dump.path).arg("--index-dir").arg(dir.path()).env("HPROF_CLI_MEMORY", "");
     assert_eq!(command.output().unwrap().status.code(), Some(0));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.arg("index").arg(&dump.path).env("HPROF_CLI_INDEX_DIR", "");
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+    let name = format!("{}.index", dump.path.file_name().unwrap().to_str().unwrap());
+    assert!(dump.path.with_file_name(name).join("summary").is_file());
 }
 
 #[test]

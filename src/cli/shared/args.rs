@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
 use crate::index::layout::object_layout::LayoutOverride;
@@ -50,7 +51,8 @@ pub(crate) struct Input {
         value_hint = clap::ValueHint::DirPath,
         help_heading = "Index",
         env = INDEX_DIR,
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
     )]
     index_dir: Option<PathBuf>,
 

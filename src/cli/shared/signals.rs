@@ -1,10 +1,10 @@
 //! Signals: a process that is told to end removes its temporary files first; a dump that is shortened while it is mapped
 //! is an error and not a crash.
 //!
-//! Handlers only note what came and wake a thread, if there is something to remove; that thread removes and ends, with
-//! locks and memory as usual. SIGINT,
-//! SIGTERM and SIGHUP still end the process by that signal, so that shells and scripts see what happened. A second one
-//! ends it at once. What was ignored when the program was started stays ignored (`nohup`).
+//! Handlers only note what came and wake a thread, which is there as soon as there is something to do at the end; that
+//! thread removes and ends, with locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end the process by that signal,
+//! so that shells and scripts see what happened. A second one ends it at once. What was ignored when the program was started
+//! stays ignored (`nohup`).
 //!
 //! The `unsafe` of signals is here.
 
@@ -30,7 +30,7 @@ mod unix {
     use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
     use std::os::fd::AsFd;
     use std::path::Path;
-    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering, fence};
     use std::sync::{Once, OnceLock};
     use std::time::Duration;
 
@@ -48,8 +48,7 @@ mod unix {
     }
 
     static STATE: OnceLock<State> = OnceLock::new();
-    /// Wakes the thread that ends the process. It is there as soon as there is something to do at the end: most commands
-    /// make no file, and a thread takes longer than many an answer.
+    /// Wakes the thread that ends the process. Most commands make no file, and a thread takes longer than many an answer.
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
     /// The signal that ends the process; 0 if there was none yet.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
@@ -143,6 +142,12 @@ mod unix {
             if thread.spawn(move || end(woken)).is_ok() {
                 let _ = WAKE.set(wake);
             }
+            // A handler that did not find the thread ends the process in a moment: nothing is made until then. Both look
+            // behind a fence, so that one of them sees the other.
+            fence(Ordering::SeqCst);
+            if CAUSE.load(Ordering::SeqCst) != 0 {
+                std::thread::sleep(PATIENCE);
+            }
         });
     }
 
@@ -181,6 +186,7 @@ mod unix {
 
     extern "C" fn on_end(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
         let first = CAUSE.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        fence(Ordering::SeqCst);
         let woken = WAKE.get().is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
         if !woken {
             raise_default(signal);
@@ -198,6 +204,7 @@ mod unix {
             return;
         };
         let first = CAUSE.compare_exchange(0, libc::SIGBUS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        fence(Ordering::SeqCst);
         if first {
             if let Some(mut stderr) = state.stderr.as_ref() {
                 if TERMINAL.load(Ordering::Relaxed) {

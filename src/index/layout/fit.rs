@@ -161,10 +161,12 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> E
     measured.weigh(layout, &own, None).unwrap_or_default()
 }
 
-/// What layouts are weighed against. Each dump is opened with it: classes that say nothing are left out.
+/// What layouts are weighed against. It is made whenever a dump is opened: so classes that say nothing are left out.
 struct Measured<'s> {
     /// Classes of which a size is known, and all above them; superclasses before their subclasses.
     classes: Vec<Known<'s>>,
+    /// How many of them have a size.
+    sizes: usize,
     /// Short arrays: their elements, their length and the smallest distance.
     arrays: Vec<(BasicType, u64, u64)>,
 }
@@ -219,12 +221,13 @@ impl<'s> Measured<'s> {
         let short = measured::short_arrays(summary)
             .map(|(element, length, distance)| (element, length, u64::from(distance.min)));
         let arrays = if sizes_stated { Vec::new() } else { short.collect() };
-        Self { classes, arrays }
+        let sizes = classes.iter().filter(|known| known.bytes.is_some()).count();
+        Self { classes, sizes, arrays }
     }
 
     /// Whether nothing was measured.
     fn is_empty(&self) -> bool {
-        self.arrays.is_empty() && self.classes.iter().all(|known| known.bytes.is_none())
+        self.arrays.is_empty() && self.sizes == 0
     }
 
     /// Weighs a layout, unless its score is no higher than the `best` one; `own` are the fields that each class of the
@@ -237,21 +240,21 @@ impl<'s> Measured<'s> {
             evidence.arrays_exact += u64::from(size == *bytes);
             evidence.arrays_refuting += u64::from(size > *bytes);
         }
-        // What the score can still become.
-        let mut left = i64::try_from(self.classes.len()).unwrap_or(i64::MAX);
-        let is_worse = |evidence: &Evidence, left: i64| {
+        // By how much the score can still rise.
+        let mut left = i64::try_from(self.sizes).unwrap_or(i64::MAX);
+        let cannot_win = |evidence: &Evidence, left: i64| {
             best.is_some_and(|best| evidence.score().saturating_add(left) <= best)
         };
         let header = Shape::of_header(layout);
         let mut shapes: Vec<Shape> = Vec::with_capacity(self.classes.len());
         for (known, own) in self.classes.iter().zip(own) {
-            if is_worse(&evidence, left) {
+            if cannot_win(&evidence, left) {
                 return None;
             }
-            left -= 1;
             let above = known.above.and_then(|above| shapes.get(above)).unwrap_or(&header);
             let shape = above.extend(layout, own);
             if let Some(bytes) = known.bytes {
+                left -= 1;
                 let size = layout.instance_size(shape.end);
                 evidence.classes += 1;
                 evidence.classes_exact += u64::from(size == bytes);
@@ -259,7 +262,7 @@ impl<'s> Measured<'s> {
             }
             shapes.push(shape);
         }
-        (!is_worse(&evidence, left)).then_some(evidence)
+        (!cannot_win(&evidence, left)).then_some(evidence)
     }
 }
 
@@ -312,4 +315,74 @@ fn alignment(summary: &Summary) -> u16 {
 pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
     let version = summary.property("java.specification.version")?;
     version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::index::{Heap, Options};
+    use crate::progress::Quiet;
+
+    /// With distances, with sizes that ALLOC SITES state, of 32 and 64 bits.
+    const SAMPLES: [&str; 8] = [
+        "jdk/jdk8.hprof.zst",
+        "jdk/jdk11.hprof.zst",
+        "jdk/jdk17-nocoops.hprof.zst",
+        "jdk/jdk25-align16-compact.hprof.zst",
+        "jdk/jdk25.hprof.zst",
+        "agent/sites.hprof.zst",
+        "public/netbeans-heap_dump.hprof.zst",
+        "public/visualvm-small_heap.hprof.zst",
+    ];
+
+    /// What speaks for a layout, by the shapes of all classes.
+    fn naive(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
+        let own = own_fields(summary, layout.packing, layout.word_bytes);
+        let shapes = Shapes::new(summary, &own, layout);
+        let mut evidence = Evidence::default();
+        for (number, class) in summary.numbered_classes() {
+            let distance = measured::distance(class);
+            let measured = match class.site_size.get() {
+                _ if class.kind() != ClassKind::Instance || !class.is_dumped() => continue,
+                _ if sizes_stated => class.stated_size.get(),
+                0 if distance.seen == 0 || summary.class_name(class) == STACK_CHUNK => continue,
+                0 => distance.min,
+                stated => stated,
+            };
+            let size = shapes.size(layout, number.0 as usize);
+            evidence.classes += 1;
+            evidence.classes_exact += u64::from(size == u64::from(measured));
+            evidence.classes_refuting += u64::from(size > u64::from(measured));
+        }
+        for (element, length, distance) in measured::short_arrays(summary).filter(|_| !sizes_stated) {
+            let size = layout.array_size(element, length);
+            evidence.arrays += 1;
+            evidence.arrays_exact += u64::from(size == u64::from(distance.min));
+            evidence.arrays_refuting += u64::from(size > u64::from(distance.min));
+        }
+        evidence
+    }
+
+    #[test]
+    fn what_fits_best_is_what_scores_most_of_all() {
+        let dir = tempfile::tempdir().unwrap();
+        for sample in SAMPLES {
+            let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(sample);
+            let heap = Heap::open(&path, &options, &Quiet).unwrap();
+            let summary = heap.summary();
+            let fit = fit(summary);
+            let all: Vec<(Layout, Evidence)> = (candidates(summary).into_iter())
+                .map(|layout| (layout, naive(summary, &layout, fit.sizes_stated)))
+                .collect();
+            // The first of the highest.
+            let best = all.iter().rev().max_by_key(|(_, evidence)| evidence.score()).unwrap();
+            assert_eq!((fit.layout, fit.evidence), *best, "{sample}");
+            assert!(fit.evidence.classes > 0, "{sample}");
+            for (layout, evidence) in all {
+                assert_eq!(weigh(summary, &layout, fit.sizes_stated), evidence, "{sample}: {layout:?}");
+            }
+        }
+    }
 }

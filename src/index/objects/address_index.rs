@@ -166,7 +166,7 @@ impl AddressIndex {
     ///
     /// Each line that is looked at lies in another block of the file, which is read and checked: so lines are guessed, and
     /// there are few of them. Interpolation search (Y. Perl, A. Itai, H. Avni: Interpolation search - a log log n search,
-    /// 1978); every second guess is on the other side of the line that is looked for, so that it is soon enclosed.
+    /// 1978); every second guess aims beyond the line that is looked for, so that it is soon enclosed.
     fn line_of(&self, index: u32) -> usize {
         let index = u64::from(index);
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
@@ -384,6 +384,31 @@ mod tests {
             let (mut said, all) = (index.ids(), (0u32..).zip(ids).step_by(step));
             all.for_each(|(number, id)| assert_eq!(said.next(ObjectIndex(number)), Some(ObjectId(*id))));
             assert_eq!(said.next(ObjectIndex(index.objects())), None);
+        }
+    }
+
+    /// Objects that lie close together on one side and far apart on the other: a guess of where one is goes wrong.
+    #[test]
+    fn lines_are_found_where_objects_lie_unevenly() {
+        let dense = (0..50_000u64).map(|i| i * 8);
+        let sparse = (0..60u64).map(|i| (i + 1) << 21);
+        let [after, before] = [(0, 1 << 28), (1 << 28, 0)].map(|(first, second)| {
+            let mut ids: Vec<u64> = dense.clone().map(|id| id + first + 8).collect();
+            ids.extend(sparse.clone().map(|id| id + second));
+            ids.sort_unstable();
+            ids
+        });
+        for ids in [after, before] {
+            let set = AddressSet::new(3, 1 << 30);
+            let mut cursor = set.cursor();
+            ids.iter().for_each(|id| cursor.insert(*id, &mut Vec::new()).unwrap());
+            cursor.flush(&mut Vec::new()).unwrap();
+            drop(cursor);
+            let index = AddressIndex::of_set(set, &room()).unwrap().unwrap();
+            assert!(index.lines.len() / LINE_WORDS > 10 * NEAR);
+            for (number, id) in (0u32..).zip(&ids) {
+                assert_eq!(index.id_of(ObjectIndex(number)), Some(ObjectId(*id)));
+            }
         }
     }
 

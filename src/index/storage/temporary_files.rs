@@ -25,10 +25,10 @@ enum Left {
 /// All that is there now, in the order in which it came.
 static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
 
-/// What is called before the first is made.
+/// What is called before one is made.
 static WATCHER: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `begin` before anything is made that has to be removed. Only the first call counts.
+/// Calls `begin` whenever something is going to be made that has to be removed. Only the first call of this counts.
 pub(crate) fn watch(begin: fn()) {
     let _ = WATCHER.set(begin);
 }

@@ -26,14 +26,15 @@ type Made = FxHashSet<(usize, String)>;
 /// A connection.
 pub(super) struct Opened {
     pub(super) connection: Connection,
+    query: String,
     dumps: Arc<[Arc<Dump>]>,
     unlocked: Unlocked,
     refused: Refused,
 }
 
 impl Opened {
-    /// A connection over the tables of `dumps` that `query` can mean; the first dump is the one that is asked if nothing
-    /// else is said.
+    /// A connection for a query, over the tables of `dumps` that it can mean; the first dump is the one that is asked if
+    /// nothing else is said.
     pub(super) fn new(
         dumps: &Arc<[Arc<Dump>]>,
         query: &str,
@@ -45,8 +46,8 @@ impl Opened {
         if let Some(bytes) = limits.memory {
             virtual_table::limit_memory(bytes);
         }
-        // Names in SQL are told apart without case.
-        let query = query.to_ascii_lowercase();
+        // Case does not tell names apart in SQL.
+        let lower = query.to_ascii_lowercase();
         let made = || -> rusqlite::Result<Connection> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
@@ -59,7 +60,7 @@ impl Opened {
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
                 }
-                for (table, name) in dump.tables_in(&query) {
+                for (table, name) in dump.tables_in(&lower) {
                     connection.execute_batch(&creation(number, dump, &name, table))?;
                 }
             }
@@ -68,14 +69,14 @@ impl Opened {
             Ok(connection)
         };
         let connection = made().map_err(|error| SqlError::of(&error))?;
-        Ok(Self { connection, dumps: dumps.clone(), unlocked, refused })
+        Ok(Self { connection, query: query.to_owned(), dumps: dumps.clone(), unlocked, refused })
     }
 
-    /// Prepares a query, and makes the tables of single classes that it names.
-    pub(super) fn prepare(&self, query: &str) -> Result<Statement<'_>, SqlError> {
+    /// Prepares the query, and makes the tables of single classes that it names.
+    pub(super) fn prepare(&self) -> Result<Statement<'_>, SqlError> {
         let mut made = Made::default();
         for _ in 0..MAX_MADE {
-            let error = match self.connection.prepare(query) {
+            let error = match self.connection.prepare(&self.query) {
                 Ok(statement) => return self.check(statement),
                 Err(error) => error,
             };
@@ -130,11 +131,14 @@ impl Opened {
             let mut sql = creation(number, dump, class, table);
             // SQLite looks for a name without a schema in all of them, and it means the first dump.
             if let Some(first) = self.dumps.first()
-                && made.insert((0, class.to_owned()))
+                && !made.contains(&(0, class.to_owned()))
             {
                 sql.push(';');
                 sql.push_str(&match first.of_class(class) {
-                    Ok(table) => creation(0, first, class, table),
+                    Ok(table) => {
+                        made.insert((0, class.to_owned()));
+                        creation(0, first, class, table)
+                    }
                     Err(_) => creation_of_none(number, class, table),
                 });
             }

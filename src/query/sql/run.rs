@@ -65,9 +65,17 @@ pub type Row = Vec<Cell>;
 
 /// What the thread says.
 enum Message {
-    Columns(Vec<Column>),
-    Rows(Vec<Row>),
+    Rows(Rows),
     Failed(SqlError),
+}
+
+/// Rows that are handed over at once: to wake who waits for them takes longer than to find one.
+#[derive(Debug, Default)]
+struct Rows {
+    /// With the first rows: the columns.
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    is_last: bool,
 }
 
 /// The answer to a query: its rows are made while they are taken.
@@ -77,6 +85,8 @@ pub struct Answer {
     pub columns: Vec<Column>,
     messages: Receiver<Message>,
     made: VecDeque<Row>,
+    /// Whether no more rows come.
+    is_over: bool,
     clock: Arc<Clock>,
     cancelled: Arc<AtomicBool>,
 }
@@ -109,27 +119,31 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
     thread.spawn(move || work.run()).map_err(|error| {
         SqlError::new(ErrorKind::Limit, format!("no thread could be started: {error}"), "")
     })?;
-    let mut answer = Answer { columns: Vec::new(), messages, made: VecDeque::new(), clock, cancelled };
-    match answer.receive()? {
-        Some(Message::Columns(columns)) => {
-            answer.columns = columns;
-            Ok(answer)
-        }
-        Some(Message::Failed(error)) => Err(error),
-        _ => Err(SqlError::new(ErrorKind::Wrong, "the query ended without an answer", "")),
-    }
+    let made = VecDeque::new();
+    let mut answer = Answer { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
+    answer.columns = answer.receive()?;
+    Ok(answer)
 }
 
 impl Answer {
-    fn receive(&mut self) -> Result<Option<Message>, SqlError> {
+    /// Waits for more rows, and takes them. Gives back the columns, if they are the first.
+    fn receive(&mut self) -> Result<Vec<Column>, SqlError> {
+        // Behind an error there are none.
+        self.is_over = true;
         loop {
             let received = match self.clock.left() {
                 None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(left) => self.messages.recv_timeout(left.saturating_add(GRACE)),
             };
             match received {
-                Ok(message) => return Ok(Some(message)),
-                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Ok(Message::Rows(Rows { columns, rows, is_last })) => {
+                    (self.made, self.is_over) = (rows.into(), is_last);
+                    return Ok(columns);
+                }
+                Ok(Message::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(SqlError::new(ErrorKind::Wrong, "the query ended before its last row", ""));
+                }
                 Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
                 // The clock may have stood still for a moment.
                 Err(RecvTimeoutError::Timeout) => {}
@@ -146,11 +160,10 @@ impl Answer {
             if let Some(row) = self.made.pop_front() {
                 return Ok(Some(row));
             }
-            match self.receive()? {
-                None | Some(Message::Columns(_)) => return Ok(None),
-                Some(Message::Rows(rows)) => self.made = rows.into(),
-                Some(Message::Failed(error)) => return Err(error),
+            if self.is_over {
+                return Ok(None);
             }
+            self.receive()?;
         }
     }
 }
@@ -180,16 +193,13 @@ impl Work {
 
     fn answer(&self) -> Result<(), SqlError> {
         let opened = Opened::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
-        let mut statement = opened.prepare(&self.query).map_err(|error| self.reason(error))?;
+        let mut statement = opened.prepare().map_err(|error| self.reason(error))?;
         let columns = columns(&statement);
         let count = columns.len();
-        if self.sender.send(Message::Columns(columns)).is_err() {
-            return Ok(());
-        }
         let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
         let mut rows = statement.raw_query();
-        // The first row is handed over at once.
-        let (mut made, mut bytes, mut most) = (Vec::new(), 0usize, 1);
+        // The first row is handed over as soon as it is there.
+        let (mut made, mut bytes, mut most) = (Rows { columns, ..Rows::default() }, 0usize, 1);
         while let Some(row) = rows.next().map_err(said)? {
             let mut cells = Vec::with_capacity(count);
             for at in 0..count {
@@ -201,8 +211,8 @@ impl Work {
                 });
                 cells.push(cell);
             }
-            made.push(cells);
-            if made.len() >= most || bytes >= MAX_BYTES {
+            made.rows.push(cells);
+            if made.rows.len() >= most || bytes >= MAX_BYTES {
                 let rows = Message::Rows(std::mem::take(&mut made));
                 if self.clock.waiting(|| self.sender.send(rows)).is_err() {
                     return Ok(());
@@ -210,7 +220,7 @@ impl Work {
                 (bytes, most) = (0, (most * 2).min(MAX_ROWS));
             }
         }
-        let _ = self.sender.send(Message::Rows(made));
+        let _ = self.sender.send(Message::Rows(Rows { is_last: true, ..made }));
         Ok(())
     }
 

@@ -197,8 +197,14 @@ fn find(context: &Context<'_>, name: &str, base: &str) -> Result<Vec<ClassNumber
     };
     let all: Vec<ClassNumber> = summary.numbered_classes().map(|(number, _)| number).collect();
     let alike: Vec<ClassNumber> = all.iter().filter(is_like).copied().collect();
+    let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
+    let is_one = |classes: &[ClassNumber]| {
+        classes.iter().all(|class| name_of(class) == classes.first().and_then(name_of))
+    };
     match (found.is_empty(), alike.is_empty()) {
         (false, true) => Ok(found),
+        // As SQL has it: the one that the name can mean.
+        (true, false) if is_one(&alike) => Ok(alike),
         (true, true) => {
             let like = suggestions::class_names(summary, base).into_iter().map(str::to_owned).collect();
             Err(NoClass::Unknown { name: name.to_owned(), like })
