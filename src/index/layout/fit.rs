@@ -331,7 +331,7 @@ mod tests {
         "jdk/jdk17-nocoops.hprof.zst",
         "jdk/jdk25-align16-compact.hprof.zst",
         "jdk/jdk25.hprof.zst",
-        "agent/sites.hprof.zst",
+        "agent/all.hprof.zst",
         "public/netbeans-heap_dump.hprof.zst",
         "public/visualvm-small_heap.hprof.zst",
     ];
