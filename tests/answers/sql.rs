@@ -329,6 +329,20 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
             assert!(said.contains("is the name of several classes, but for case"), "{tables:?}: {said}");
         }
     }
+    assert_eq!(ask(&["\"com.FOO+\"", "old.\"com.Foo+\""]).as_deref(), Ok("3,5"));
+    let id = |dump: &Dump, name: &str| {
+        let query = format!("SELECT id FROM classes WHERE name = '{name}'");
+        let output = dump.run(&["sql", &query, "--format", "csv", "--quiet"]);
+        String::from_utf8(output.stdout).unwrap().lines().nth(1).unwrap().to_owned()
+    };
+    // The ID decides between those that differ in case; here they have the same in both dumps.
+    let (upper, lower) = (id(&new, "com.Foo"), id(&old, "com.foo"));
+    assert_eq!(upper, lower);
+    let (main, there) = (format!("main.\"com.Foo@{upper}\""), format!("old.\"com.foo@{lower}\""));
+    assert_eq!(ask(&[&main, &there]).as_deref(), Ok("3,5"));
+    assert_eq!(ask(&[&there, &main]).as_deref(), Ok("5,3"));
+    let two = format!("\"com.two@{}\"", id(&new, "com.TWO"));
+    assert_eq!(ask(&[&two]).as_deref(), Ok("2"));
     let said = ask(&["old.\"com.Gone\"", "\"com.gone\""]).unwrap_err().to_lowercase();
     assert!(said.contains("there is no table or class com.gone"), "{said}");
 }

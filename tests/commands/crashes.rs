@@ -143,6 +143,75 @@ fn a_process_that_is_told_to_end_leaves_no_temporary_file() {
     assert!(place.answers()[0].contains("rows"));
 }
 
+/// Waits until a process has a handler for a signal.
+#[cfg(target_os = "linux")]
+fn wait_for_handler(process: u32, signal: i32) {
+    let start = Instant::now();
+    let has_handler = || {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        Some(u64::from_str_radix(caught.trim(), 16).ok()? >> (signal - 1) & 1 != 0)
+    };
+    while has_handler() != Some(true) {
+        assert!(start.elapsed() < Duration::from_secs(60), "no handler for signal {signal}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_what_has_made_no_file() {
+    let place = Place::new("heap.hprof", b"");
+    for (name, number) in [("TERM", TERM), ("INT", INT), ("HUP", HUP)] {
+        if is_ignored(number) {
+            continue;
+        }
+        // It waits for its query.
+        let mut command = place.command(&["sql"]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        wait_for_handler(child.id(), number);
+        signal(&child, name);
+        assert_eq!(finish(child).status.signal(), Some(number));
+    }
+}
+
+/// A container has no other process, and to its first one signals without a handler do nothing.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stderr)] // What was not run is said.
+fn a_signal_ends_the_first_process_of_a_container() {
+    let place = Place::new("heap.hprof", b"");
+    let space = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+    let can = Command::new("unshare").args(space).arg("true").stderr(Stdio::null()).status();
+    if !can.is_ok_and(|status| status.success()) {
+        eprintln!("NOT RUN: no unshare, or it may not make a space for processes");
+        return;
+    }
+    for (name, number) in [("TERM", TERM), ("INT", INT), ("HUP", HUP)] {
+        let mut command = Command::new("unshare");
+        command.args(space).arg(env!("CARGO_BIN_EXE_hprof-cli")).arg("sql").arg(&place.dump);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let start = Instant::now();
+        let first = loop {
+            let first = fs::read_to_string(&children).unwrap_or_default();
+            if let Ok(first) = first.trim().parse::<u32>() {
+                break first;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "unshare starts nothing");
+            sleep(Duration::from_millis(5));
+        };
+        if is_ignored(number) {
+            continue;
+        }
+        wait_for_handler(first, number);
+        assert!(
+            Command::new("kill").args([format!("-{name}"), first.to_string()]).status().unwrap().success()
+        );
+        assert_eq!(finish(child).status.code(), Some(2), "{name}");
+    }
+}
+
 #[test]
 fn a_signal_that_is_ignored_stays_ignored() {
     let place = Place::new("heap.hprof", &sample("jdk/jdk17"));

@@ -47,7 +47,7 @@ fn model(objects: u32) -> HeapModel {
 fn index(dump: &Path, dir: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.arg("index").arg(dump).arg("--index-dir").arg(dir).args(arguments);
-    command.env_remove("HPROF_CLI_MEMORY").output().unwrap()
+    command.env_remove("HPROF_CLI_MEMORY").env_remove("HPROF_CLI_INDEX_DIR").output().unwrap()
 }
 
 /// All files of an index.
@@ -104,6 +104,10 @@ fn what_cannot_work_is_refused_with_numbers() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.arg("index").arg(&dump.path).env("HPROF_CLI_INDEX_DIR", "");
     assert_eq!(command.output().unwrap().status.code(), Some(0));
+    // An empty option is a slip.
+    let refused = index(&dump.path, Path::new(""), &[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("a directory is expected"), "{said}");
     let name = format!("{}.index", dump.path.file_name().unwrap().to_str().unwrap());
     assert!(dump.path.with_file_name(name).join("summary").is_file());
 }

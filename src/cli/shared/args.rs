@@ -52,7 +52,7 @@ pub(crate) struct Input {
         help_heading = "Index",
         env = INDEX_DIR,
         hide_env_values = true,
-        value_parser = OsStringValueParser::new().map(PathBuf::from)
+        value_parser = index_dir_parser()
     )]
     index_dir: Option<PathBuf>,
 
@@ -271,6 +271,14 @@ impl Input {
         anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
         Ok((heap, graph, answer))
     }
+}
+
+/// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.
+pub(crate) fn index_dir_parser() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|text| {
+        let is_slip = text.is_empty() && std::env::var_os(INDEX_DIR).is_none_or(|dir| !dir.is_empty());
+        if is_slip { Err("a directory is expected") } else { Ok(PathBuf::from(text)) }
+    })
 }
 
 /// How sizes are determined.

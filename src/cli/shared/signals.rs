@@ -142,10 +142,10 @@ mod unix {
             if thread.spawn(move || end(woken)).is_ok() {
                 let _ = WAKE.set(wake);
             }
-            // A handler that did not find the thread ends the process in a moment: nothing is made until then. Both look
-            // behind a fence, so that one of them sees the other.
+            // A handler that did not find the thread ends the process now: nothing is made any more. Both look behind a
+            // fence, so that one of them sees the other.
             fence(Ordering::SeqCst);
-            if CAUSE.load(Ordering::SeqCst) != 0 {
+            if CAUSE.load(Ordering::SeqCst) != 0 && INSTEAD.get().is_none() {
                 std::thread::sleep(PATIENCE);
             }
         });
@@ -165,17 +165,25 @@ mod unix {
         let _ending = temporary_files::remove_all();
         let cause = CAUSE.load(Ordering::SeqCst);
         if cause != libc::SIGBUS {
-            raise_default(cause);
+            die(cause);
         }
         exit(2);
     }
 
-    /// Ends the process by this signal.
-    fn raise_default(signal: c_int) {
+    /// Ends the process by this signal; with a code where that does nothing, as to the first process of a container.
+    fn die(signal: c_int) -> ! {
         if set(signal, libc::SIG_DFL).is_ok() {
-            // SAFETY: `raise` takes any number. In a handler the signal comes when that returns.
-            unsafe { libc::raise(signal) };
+            // SAFETY: All bytes zero are a `sigset_t`, which is made empty. The calls take any number, and may be made in a
+            // handler, where the signal is blocked: it is to come now.
+            unsafe {
+                let mut signals: libc::sigset_t = std::mem::zeroed();
+                libc::sigemptyset(&raw mut signals);
+                libc::sigaddset(&raw mut signals, signal);
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut());
+                libc::raise(signal);
+            }
         }
+        exit(2);
     }
 
     /// Ends the process now. Buffered output is lost: it would be the start of an answer.
@@ -189,7 +197,7 @@ mod unix {
         fence(Ordering::SeqCst);
         let woken = WAKE.get().is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
         if !woken {
-            raise_default(signal);
+            die(signal);
         }
     }
 

@@ -367,12 +367,20 @@ mod tests {
     #[test]
     fn what_fits_best_is_what_scores_most_of_all() {
         let dir = tempfile::tempdir().unwrap();
-        for sample in SAMPLES {
+        // One that states real sizes.
+        let stated = dir.path().join("stated.hprof");
+        let options = hprof_writer::Options {
+            instance_size: hprof_writer::InstanceSize::Real,
+            ..hprof_writer::Options::hotspot()
+        };
+        std::fs::write(&stated, hprof_writer::examples::zoo().write(&options).bytes()).unwrap();
+        let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        for sample in SAMPLES.map(|name| samples.join(name)).iter().chain([&stated]) {
             let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
-            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(sample);
-            let heap = Heap::open(&path, &options, &Quiet).unwrap();
-            let summary = heap.summary();
+            let heap = Heap::open(sample, &options, &Quiet).unwrap();
+            let (summary, sample) = (heap.summary(), sample.display());
             let fit = fit(summary);
+            assert_eq!(fit.sizes_stated, sample.to_string().ends_with("stated.hprof"), "{sample}");
             let all: Vec<(Layout, Evidence)> = (candidates(summary).into_iter())
                 .map(|layout| (layout, naive(summary, &layout, fit.sizes_stated)))
                 .collect();

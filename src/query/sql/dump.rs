@@ -13,7 +13,9 @@ use crate::query::objects::condition::path::{Path, Places};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Bits;
 use crate::query::paths::steps::View;
-use crate::query::tables::{About, Batch, Chunk, Definition, NoClass, Question, Table, Tables, Wanted};
+use crate::query::tables::{
+    About, Batch, Chunk, Definition, Names, NoClass, Question, Table, Tables, Wanted,
+};
 
 /// A dump that is asked.
 #[derive(Debug, Clone)]
@@ -141,7 +143,7 @@ impl Dump {
     }
 
     /// The names of its classes.
-    pub fn class_names(&self) -> Arc<Vec<String>> {
+    pub fn class_names(&self) -> Names {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
     }
 
@@ -157,7 +159,7 @@ impl Dump {
             let number = match known {
                 Some(number) => number,
                 None => {
-                    made.push(Arc::from(inside.tables.of_class(name)?));
+                    made.push(Arc::from(inside.tables.of_class_in_any_case(name)?));
                     made.len() - 1
                 }
             };

@@ -176,7 +176,7 @@ impl Opened {
         let mut like: Vec<String> =
             suggestions::names_like(wanted, tables.clone()).into_iter().map(str::to_owned).collect();
         let classes = dump.map(|dump| dump.class_names()).unwrap_or_default();
-        let names = suggestions::class_names_of(classes.iter().map(String::as_str), wanted);
+        let names = suggestions::class_names_of(classes.iter(), wanted);
         like.extend(names.into_iter().map(quoted));
         let hint = match like.as_slice() {
             [] => format!("the tables are {}, and one for each class", tables.collect::<Vec<_>>().join(", ")),

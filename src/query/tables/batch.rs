@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::definition::{Column, Kind, Wanted};
+use super::names::Names;
 use crate::hprof::ObjectId;
 
 /// A cell.
@@ -62,9 +63,6 @@ pub enum Values {
 
 /// No name.
 pub const NO_NAME: u32 = u32::MAX;
-
-/// The different values of a column of names. Not all of them need be in a batch.
-pub type Names = Arc<Vec<String>>;
 
 impl Values {
     fn new(kind: Kind, names: &Names) -> Self {
@@ -149,14 +147,14 @@ impl Values {
             Self::Names { names, numbers, known } => {
                 let Some(value) = value else { return numbers.push(NO_NAME) };
                 if known.is_empty() {
-                    let all = names.iter().cloned().zip(0u32..);
+                    let all = names.iter().map(str::to_owned).zip(0u32..);
                     known.extend(all);
                 }
                 let number = match known.get(value) {
                     Some(number) => *number,
                     None => {
                         let Ok(number) = u32::try_from(names.len()) else { return numbers.push(NO_NAME) };
-                        Arc::make_mut(names).push(value.to_owned());
+                        Arc::make_mut(names).push(value);
                         known.insert(value.to_owned(), number);
                         number
                     }
@@ -198,7 +196,7 @@ impl Values {
             }
             Self::Names { names, numbers, .. } => {
                 let number = numbers.get(row).and_then(|number| usize::try_from(*number).ok());
-                number.and_then(|number| names.get(number)).map_or(Cell::Null, |name| Cell::Text(name))
+                number.and_then(|number| names.get(number)).map_or(Cell::Null, Cell::Text)
             }
         }
     }

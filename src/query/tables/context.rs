@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::batch::Names;
+use super::names::Names;
 use super::tree_rows::{TreeLookup, TreeRows};
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
     /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let summary = heap.summary();
-        let names = summary.classes().iter().map(|class| summary.class_name(class).to_owned());
+        let names = summary.classes().iter().map(|class| summary.class_name(class));
         Self {
             heap,
             summary,
@@ -91,7 +91,7 @@ impl<'a> Context<'a> {
 
     /// The classes of a name, by number.
     pub fn classes_named(&self, name: &str) -> &[ClassNumber] {
-        let name_of = |class: &ClassNumber| self.class_names.get(class.0 as usize).map_or("", String::as_str);
+        let name_of = |class: &ClassNumber| self.class_names.get(class.0 as usize).unwrap_or_default();
         let all = self.by_name.get_or_init(|| {
             let mut all: Vec<ClassNumber> =
                 self.summary.numbered_classes().map(|(number, _)| number).collect();

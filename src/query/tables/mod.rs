@@ -10,6 +10,7 @@ mod classes;
 mod context;
 pub mod definition;
 mod fields;
+mod names;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -29,9 +30,10 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::storage::scratch::Array;
 use crate::index::{Heap, ObjectGraph};
 
-pub use batch::{Batch, Cell, NO_NAME, Names, Values};
+pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use context::{About, Context};
 pub use definition::{Column, Definition, Kind, Wanted};
+pub use names::{NameList, Names};
 pub use of_class::NoClass;
 
 /// A table of a dump.
@@ -257,7 +259,15 @@ impl<'a> Tables<'a> {
     /// # Errors
     /// If there is none.
     pub fn of_class(&self, name: &str) -> Result<Box<dyn Table + 'a>, NoClass> {
-        Ok(Box::new(of_class::OfClass::new(self.context.clone(), name)?))
+        Ok(Box::new(of_class::OfClass::new(self.context.clone(), name, false)?))
+    }
+
+    /// The same, by a name that is written as SQL allows it: case does not tell names apart.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of_class_in_any_case(&self, name: &str) -> Result<Box<dyn Table + 'a>, NoClass> {
+        Ok(Box::new(of_class::OfClass::new(self.context.clone(), name, true)?))
     }
 }
 

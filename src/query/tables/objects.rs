@@ -71,7 +71,7 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> Objects<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
-        let kinds = Arc::new(KINDS.map(str::to_owned).to_vec());
+        let kinds = Arc::new(KINDS.into_iter().collect());
         Self {
             context,
             definition: definition(),
@@ -152,7 +152,7 @@ impl Table for Objects<'_> {
         match column {
             CLASS => self.context.class_names.clone(),
             KIND => self.kinds.clone(),
-            HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name.to_owned()).collect()),
+            HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name).collect()),
             _ => Names::default(),
         }
     }
@@ -163,7 +163,7 @@ impl Table for Objects<'_> {
             // Made here, not by one of the threads that read chunks: it takes all of them.
             self.heaps();
         }
-        let name = |class: ClassNumber| context.class_names.get(class.0 as usize).cloned();
+        let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
         let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {
             Question::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),

@@ -82,16 +82,17 @@ fn hint(like: &[String]) -> String {
 
 impl<'a> OfClass<'a> {
     /// The table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses,
-    /// `com.acme.Session@0x7c0012a8` of one of several classes of a name, by the ID of its class object.
+    /// `com.acme.Session@0x7c0012a8` of one of several classes of a name, by the ID of its class object; in any case, if
+    /// `any_case`.
     ///
     /// # Errors
     /// [`NoClass`].
-    pub(super) fn new(context: Arc<Context<'a>>, name: &str) -> Result<Self, NoClass> {
+    pub(super) fn new(context: Arc<Context<'a>>, name: &str, any_case: bool) -> Result<Self, NoClass> {
         let (base, subclasses) = match name.strip_suffix(SUBCLASSES) {
             Some(base) => (base, true),
             None => (name, false),
         };
-        let classes = find(&context, name, base)?;
+        let classes = find(&context, name, base, any_case)?;
         let first = classes.first().copied().unwrap_or(ClassNumber(0));
         let mut set = vec![false; context.summary.classes().len()];
         for class in &classes {
@@ -173,39 +174,35 @@ impl<'a> OfClass<'a> {
 }
 
 /// The classes that are meant, by number.
-fn find(context: &Context<'_>, name: &str, base: &str) -> Result<Vec<ClassNumber>, NoClass> {
+fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result<Vec<ClassNumber>, NoClass> {
     let summary = context.summary;
-    let named = |name: &str| -> Vec<ClassNumber> {
-        let all = summary.numbered_classes().filter(|(_, class)| summary.is_named(class, name));
-        all.map(|(number, _)| number).collect()
+    let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
+    // Those of the name, and those whose names differ from it in case.
+    let named = |name: &str| -> (Vec<ClassNumber>, Vec<ClassNumber>) {
+        let all = summary.numbered_classes().map(|(number, _)| number);
+        all.filter(|class| name_of(class).is_some_and(|other| other.eq_ignore_ascii_case(name)))
+            .partition(|class| name_of(class) == Some(name))
     };
-    if let Some((of, id)) = base.rsplit_once(AT)
+    if let Some(at) = base.to_ascii_lowercase().rfind(AT)
+        && let (Some(of), Some(id)) = (base.get(..at), base.get(at + AT.len()..))
         && let Ok(id) = u64::from_str_radix(id, 16)
     {
-        let mut found = named(of);
+        let (mut found, alike) = named(of);
+        found.extend(alike.into_iter().filter(|_| any_case));
         found.retain(|class| context.class_id(*class) == Some(ObjectId(id)));
         if !found.is_empty() {
             return Ok(found);
         }
     }
-    let found = named(base);
-    let is_like = |class: &&ClassNumber| {
-        context
-            .class_names
-            .get(class.0 as usize)
-            .is_some_and(|other| other != base && other.eq_ignore_ascii_case(base))
-    };
-    let all: Vec<ClassNumber> = summary.numbered_classes().map(|(number, _)| number).collect();
-    let alike: Vec<ClassNumber> = all.iter().filter(is_like).copied().collect();
-    let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
+    let (found, alike) = named(base);
     let is_one = |classes: &[ClassNumber]| {
         classes.iter().all(|class| name_of(class) == classes.first().and_then(name_of))
     };
     match (found.is_empty(), alike.is_empty()) {
         (false, true) => Ok(found),
-        // As SQL has it: the one that the name can mean.
-        (true, false) if is_one(&alike) => Ok(alike),
-        (true, true) => {
+        // The one that the name can mean.
+        (true, false) if any_case && is_one(&alike) => Ok(alike),
+        (true, is_alone) if is_alone || !any_case => {
             let like = suggestions::class_names(summary, base).into_iter().map(str::to_owned).collect();
             Err(NoClass::Unknown { name: name.to_owned(), like })
         }
@@ -253,7 +250,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
             BasicType::Char => Kind::Text,
             _ => Kind::Integer,
         };
-        let owner = context.class_names.get(slot.class.0 as usize).map_or("", String::as_str);
+        let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::new(name, kind, format!("field `{}` of {owner}", slot.name))
             .or_null("its record has none");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };

@@ -83,8 +83,8 @@ impl<'a> Refs<'a> {
         Self {
             context,
             definition: definition(),
-            kinds: Arc::new(KINDS.map(str::to_owned).to_vec()),
-            strengths: Arc::new(STRENGTHS.map(|strength| strength.name().to_owned()).to_vec()),
+            kinds: Arc::new(KINDS.into_iter().collect()),
+            strengths: Arc::new(STRENGTHS.iter().map(|strength| strength.name()).collect()),
             by_class: ByClass::default(),
             large: OnceLock::new(),
         }

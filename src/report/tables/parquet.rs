@@ -291,7 +291,7 @@ impl ColumnEncoder {
                     match (names.get_mut(at), all.get(at)) {
                         (Some(Some(name)), _) => there.push(name.clone()),
                         (Some(name @ None), Some(text)) => {
-                            let text = ByteArray::from(text.as_str());
+                            let text = ByteArray::from(text);
                             there.push(text.clone());
                             *name = Some(text);
                         }

@@ -9,6 +9,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 
 use crate::query::sql::{self, Dump, FUNCTIONS};
+use crate::query::tables::Names;
 use crate::report::escape;
 
 /// Words of the language.
@@ -71,7 +72,7 @@ const MAX_OFFERED: usize = 100;
 pub(super) struct Helper {
     /// Tables, columns and functions.
     names: Vec<String>,
-    classes: Vec<Arc<Vec<String>>>,
+    classes: Vec<Names>,
 }
 
 impl Helper {
@@ -123,14 +124,15 @@ impl Helper {
 
     /// Classes whose name, or simple name, begins so.
     fn classes_like(&self, typed: &str) -> Vec<String> {
-        let begins = |name: &&String| {
-            let simple = name.rsplit_once('.').map_or(name.as_str(), |(_, simple)| simple);
+        let begins = |name: &&str| {
+            let simple = name.rsplit_once('.').map_or(*name, |(_, simple)| simple);
             name.starts_with(typed) || simple.starts_with(typed)
         };
         // What cannot be typed cannot be completed.
-        let plain = |name: &&String| escape::text(name) == name.as_str();
+        let plain = |name: &&str| escape::text(name) == **name;
         let all = self.classes.iter().flat_map(|names| names.iter());
-        let mut found: Vec<String> = all.filter(begins).filter(plain).take(MAX_OFFERED).cloned().collect();
+        let mut found: Vec<String> =
+            all.filter(begins).filter(plain).take(MAX_OFFERED).map(str::to_owned).collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -230,7 +232,7 @@ mod tests {
     fn words_are_completed() {
         let helper = Helper {
             names: vec!["objects".to_owned(), "object_id".to_owned()],
-            classes: vec![Arc::new(vec!["com.acme.Session".to_owned(), "java.lang.String".to_owned()])],
+            classes: vec![Arc::new(["com.acme.Session", "java.lang.String"].into_iter().collect())],
         };
         assert_eq!(
             helper.words("SELECT * FROM obj"),

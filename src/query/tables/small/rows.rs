@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::batch::{Batch, Cell, NO_NAME, Names, Values};
+use super::super::batch::{Batch, Cell, NO_NAME, Values};
 use super::super::definition::{Column, Kind, Wanted};
+use super::super::names::{NameList, Names};
 use crate::hprof::ObjectId;
 
 /// Rows that are being made. Values of a row are added from left to right; then [`Rows::end`].
@@ -15,7 +16,7 @@ pub(super) struct Rows {
     /// By column: the numbers of its names. Looking them up in the batch would take a step for each of them.
     names: Vec<FxHashMap<Arc<str>, u32>>,
     /// By column: its names by number.
-    lists: Vec<Vec<String>>,
+    lists: Vec<NameList>,
     is_name: Vec<bool>,
     /// The next column.
     at: usize,
@@ -26,7 +27,7 @@ impl Rows {
         Self {
             batch: Batch::new(columns, Wanted::ALL, |_| Names::default()),
             names: vec![FxHashMap::default(); columns.len()],
-            lists: vec![Vec::new(); columns.len()],
+            lists: vec![NameList::default(); columns.len()],
             is_name: columns.iter().map(|column| column.kind == Kind::Name).collect(),
             at: 0,
         }
@@ -87,7 +88,7 @@ impl Rows {
         }
         let number = u32::try_from(list.len()).ok().filter(|number| *number != NO_NAME)?;
         names.insert(Arc::from(name), number);
-        list.push(name.to_owned());
+        list.push(name);
         Some(number)
     }
 

@@ -1,0 +1,66 @@
+//! The different values of a column of names.
+
+use std::sync::Arc;
+
+/// The different values of a column of names. Not all of them need be in a batch.
+pub type Names = Arc<NameList>;
+
+/// Texts by number, in one piece of memory: a dump has tens of thousands of classes, and most queries tell a few of their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameList {
+    text: String,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl NameList {
+    /// The text with this number.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&str> {
+        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.text.get(start..*self.ends.get(number)?)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All of them, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).filter_map(|number| self.get(number))
+    }
+
+    pub(crate) fn push(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+    }
+}
+
+impl<'n> FromIterator<&'n str> for NameList {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let names = names.into_iter();
+        let mut all = Self { text: String::new(), ends: Vec::with_capacity(names.size_hint().0) };
+        names.for_each(|name| all.push(name));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_by_number() {
+        let texts = ["a", "", "日本", "a"];
+        let names: NameList = texts.into_iter().collect();
+        assert_eq!(names.iter().collect::<Vec<_>>(), texts);
+        assert_eq!((names.get(1), names.get(2), names.get(4)), (Some(""), Some("日本"), None));
+        assert!(NameList::default().is_empty() && NameList::default().get(0).is_none());
+    }
+}
