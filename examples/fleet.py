@@ -59,6 +59,8 @@ class Spark:
             # A dump may be called 2024 or true.
             .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
             .config("spark.sql.shuffle.partitions", "8" if master.startswith("local") else "200")
+            # On this machine all of Spark is the driver, and its default of 1 GB is too little for joins of millions of rows.
+            .config("spark.driver.memory", "4g" if master.startswith("local") else "1g")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()
         )
