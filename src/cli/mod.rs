@@ -74,20 +74,19 @@ macro_rules! commands {
         /// What each command is called, in the order of help.
         const NAMES: &[&str] = &[$($($(#[$on])* $word),*),*];
 
-        /// The examples of each command, in the order of help.
-        const EXAMPLES: &[&str] = &[$($($(#[$on])* $($module)::+::EXAMPLES),*),*];
-
         /// The groups, and how many commands each has.
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
-        /// One command, without its examples.
-        fn bare(name: &str) -> Option<clap::Command> {
-            match name {
+        /// One command, for the parser.
+        fn one(name: &str) -> Option<clap::Command> {
+            let (command, examples) = match name {
                 $($($(#[$on])* $word => {
-                    Some(<$($module)::+::Args as clap::Args>::augment_args(clap::Command::new($word)))
+                    let command = clap::Command::new($word);
+                    (<$($module)::+::Args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
                 })*)*
-                _ => None,
-            }
+                _ => return None,
+            };
+            Some(command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")))
         }
 
         /// What the answers of all commands hold.
@@ -224,21 +223,11 @@ pub(crate) fn answer(arguments: &[String]) -> anyhow::Result<Outcome> {
 
 /// The command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
-    // Subcommands are in the order of their declaration.
-    let mut examples = EXAMPLES.iter();
-    let command = Command::augment_subcommands(Program::command());
-    let command = command.mut_subcommands(|command| match examples.next() {
-        Some(examples) => with_examples(command, examples),
-        None => command,
-    });
+    let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
     let groups = groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
-}
-
-fn with_examples(command: clap::Command, examples: &str) -> clap::Command {
-    command.after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
 }
 
 /// What parses a command line with this first word.
@@ -248,8 +237,7 @@ fn parser(first: Option<&str>) -> clap::Command {
 
 /// The program with one command: to put all of them together takes longer than many an answer.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
-    let at = NAMES.iter().position(|known| *known == name)?;
-    Some(Program::command().subcommand(with_examples(bare(name)?, EXAMPLES.get(at)?)))
+    Some(Program::command().subcommand(one(name)?))
 }
 
 /// The commands by group, a line each: clap lists them without.

@@ -274,7 +274,7 @@ impl Input {
 }
 
 /// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.
-pub(crate) fn index_dir_parser() -> impl TypedValueParser<Value = PathBuf> {
+fn index_dir_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|text| {
         let is_slip = text.is_empty() && std::env::var_os(INDEX_DIR).is_none_or(|dir| !dir.is_empty());
         if is_slip { Err("a directory is expected") } else { Ok(PathBuf::from(text)) }

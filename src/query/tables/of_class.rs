@@ -188,7 +188,9 @@ fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result
         && let Ok(id) = u64::from_str_radix(id, 16)
     {
         let (mut found, alike) = named(of);
-        found.extend(alike.into_iter().filter(|_| any_case));
+        if any_case {
+            found.extend(alike);
+        }
         found.retain(|class| context.class_id(*class) == Some(ObjectId(id)));
         if !found.is_empty() {
             return Ok(found);
