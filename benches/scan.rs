@@ -8,11 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use divan::counter::BytesCount;
-use hprof_cli::hprof::heap::{self, HeapVisitor};
-use hprof_cli::hprof::{Header, record};
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::{Heap, Options, Quiet};
-use hprof_cli::query::classes::histogram::{Question, histogram};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::{Heap, Options, Quiet};
+use hprof_parser::heap::{self, HeapVisitor};
+use hprof_parser::{Header, record};
+use hprof_query::classes::histogram::{Question, histogram};
 
 fn main() {
     divan::main();

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use hprof_cli::index::{Heap, Options};
-use hprof_cli::progress::Progress;
+use hprof_index::{Heap, Options};
+use hprof_input::progress::Progress;
 
 /// What is told of a stage: seconds, page faults, memory that is there, and bytes given to write calls.
 const COLUMNS: [&str; 7] = ["wall s", "user s", "sys s", "faults", "anon MB", "mapped MB", "written MB"];

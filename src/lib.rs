@@ -43,51 +43,19 @@
 //!
 //! * `cli` (by default): the command line, and all crates that only it needs. Programs that use the library turn it off
 //!   with `default-features = false`.
-//! * `internals`: all modules are public. For the tests of this package only; they change without notice.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-// What only the command line or a test uses is not dead, and what is re-exported below can be reached.
-#![cfg_attr(
-    not(all(feature = "cli", feature = "internals")),
-    allow(dead_code, unreachable_pub, unused_imports)
-)]
 
-#[cfg(all(feature = "cli", feature = "internals"))]
-pub mod cli;
-#[cfg(all(feature = "cli", not(feature = "internals")))]
+#[cfg(feature = "cli")]
 mod cli;
-#[cfg(not(feature = "internals"))]
-mod hprof;
-#[cfg(feature = "internals")]
-pub mod hprof;
-#[cfg(not(feature = "internals"))]
-mod index;
-#[cfg(feature = "internals")]
-pub mod index;
-#[cfg(not(feature = "internals"))]
-mod input;
-#[cfg(feature = "internals")]
-pub mod input;
-#[cfg(not(feature = "internals"))]
-mod progress;
-#[cfg(feature = "internals")]
-pub mod progress;
-#[cfg(not(feature = "internals"))]
-mod query;
-#[cfg(feature = "internals")]
-pub mod query;
-#[cfg(all(feature = "cli", feature = "internals"))]
-pub mod report;
-#[cfg(all(feature = "cli", not(feature = "internals")))]
-mod report;
 
 #[cfg(feature = "cli")]
 pub use cli::run;
-pub use hprof::{ObjectId, TraceSerial};
-pub use index::graph::numbers::{ObjectIndex, TreePosition};
-pub use index::model::summary::{ClassNumber, Summary};
-pub use index::{Error, Heap, ObjectGraph, Options};
-pub use progress::{Progress, Quiet};
+pub use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+pub use hprof_index::model::summary::{ClassNumber, Summary};
+pub use hprof_index::{Error, Heap, ObjectGraph, Options};
+pub use hprof_input::progress::{Progress, Quiet};
+pub use hprof_parser::{ObjectId, TraceSerial};
 
 /// Opening a dump: how it is compressed, what its index is and takes, and why it cannot be opened.
 ///
@@ -109,17 +77,17 @@ pub use progress::{Progress, Quiet};
 /// # }
 /// ```
 pub mod open {
-    pub use crate::hprof::sniff::Looks;
-    pub use crate::hprof::{FormatError, FormatErrorKind};
-    pub use crate::index::NoSuchHeapDump;
-    pub use crate::index::objects::address_index::TooManyObjects;
-    pub use crate::index::open::error::NoRoom;
-    pub use crate::index::open::estimate::{Estimate, NoDisk};
-    pub use crate::index::open::heap::{StageReport, State};
-    pub use crate::index::storage::memory::{Available, Limit, NoMemory};
-    pub use crate::index::storage::store::Stage;
-    pub use crate::input::file::OpenError;
-    pub use crate::input::packed::{Compression, Members, Size};
+    pub use hprof_index::NoSuchHeapDump;
+    pub use hprof_index::objects::address_index::TooManyObjects;
+    pub use hprof_index::open::error::NoRoom;
+    pub use hprof_index::open::estimate::{Estimate, NoDisk};
+    pub use hprof_index::open::heap::{StageReport, State};
+    pub use hprof_index::storage::memory::{Available, Limit, NoMemory};
+    pub use hprof_index::storage::store::Stage;
+    pub use hprof_input::file::OpenError;
+    pub use hprof_input::packed::{Compression, Members, Size};
+    pub use hprof_parser::sniff::Looks;
+    pub use hprof_parser::{FormatError, FormatErrorKind};
 }
 
 /// What is known of a dump without looking at single objects: classes, records, problems.
@@ -140,14 +108,14 @@ pub mod open {
 /// # }
 /// ```
 pub mod model {
-    pub use crate::hprof::{BasicType, IdSize, RootKind, Version};
-    pub use crate::index::MissingObjects;
-    pub use crate::index::model::class_table::ClassTable;
-    pub use crate::index::model::problem::{Account, Problem, ProblemKind, Severity};
-    pub use crate::index::model::tables::{
+    pub use hprof_index::MissingObjects;
+    pub use hprof_index::model::class_table::ClassTable;
+    pub use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
+    pub use hprof_index::model::tables::{
         ClassKind, ClassRow, DistanceRow, FactsRow, HeapDumpRow, LoadRow, LoaderRow, PlaceRow, RootRow,
         SegmentRow, StackChunkRow, ThreadRow,
     };
+    pub use hprof_parser::{BasicType, IdSize, RootKind, Version};
 }
 
 /// Sizes of objects: the layout of the JVM that wrote the dump, found from the distances between objects or given.
@@ -169,9 +137,9 @@ pub mod model {
 /// # }
 /// ```
 pub mod sizes {
-    pub use crate::index::layout::fit::{Evidence, Fit, Source};
-    pub use crate::index::layout::object_layout::{Layout, LayoutOverride, Packing};
-    pub use crate::index::layout::sizes::{SizeSource, Sizes};
+    pub use hprof_index::layout::fit::{Evidence, Fit, Source};
+    pub use hprof_index::layout::object_layout::{Layout, LayoutOverride, Packing};
+    pub use hprof_index::layout::sizes::{SizeSource, Sizes};
 }
 
 /// The histogram: instances, shallow and retained sizes by class, loader or package.
@@ -191,10 +159,10 @@ pub mod sizes {
 /// # }
 /// ```
 pub mod histogram {
-    pub use crate::query::classes::histogram::{
+    pub use hprof_query::classes::histogram::{
         GroupBy, Histogram, Loader, Question, Row, Scope, SortBy, Totals, With, histogram, histogram_of,
     };
-    pub use crate::query::classes::pattern::ClassPattern;
+    pub use hprof_query::classes::pattern::ClassPattern;
 }
 
 /// The dominator tree: who holds how much, and what sets of objects retain.
@@ -216,10 +184,10 @@ pub mod histogram {
 /// # }
 /// ```
 pub mod dominators {
-    pub use crate::index::graph::tree::{ByPosition, Children, Tree};
-    pub use crate::query::dominators::listing::{GroupRow, Listing, Question, Row, group, list, row};
-    pub use crate::query::dominators::preorder::Start;
-    pub use crate::query::dominators::retained::{Retained, retained, retained_set};
+    pub use hprof_index::graph::tree::{ByPosition, Children, Tree};
+    pub use hprof_query::dominators::listing::{GroupRow, Listing, Question, Row, group, list, row};
+    pub use hprof_query::dominators::preorder::Start;
+    pub use hprof_query::dominators::retained::{Retained, retained, retained_set};
     pub use roaring::RoaringBitmap;
 }
 
@@ -243,13 +211,13 @@ pub mod dominators {
 /// # }
 /// ```
 pub mod paths {
-    pub use crate::query::objects::reference_kind::ReferenceKind;
-    pub use crate::query::objects::reference_names::{Edges, Holding};
-    pub use crate::query::objects::strength::{Excluded, Strength, Strengths};
-    pub use crate::query::paths::beyond_frames;
-    pub use crate::query::paths::root_index::RootIndex;
-    pub use crate::query::paths::shortest::{Found, paths};
-    pub use crate::query::paths::steps::{RootView, Step, Thread, View};
+    pub use hprof_query::objects::reference_kind::ReferenceKind;
+    pub use hprof_query::objects::reference_names::{Edges, Holding};
+    pub use hprof_query::objects::strength::{Excluded, Strength, Strengths};
+    pub use hprof_query::paths::beyond_frames;
+    pub use hprof_query::paths::root_index::RootIndex;
+    pub use hprof_query::paths::shortest::{Found, paths};
+    pub use hprof_query::paths::steps::{RootView, Step, Thread, View};
 }
 
 /// Reading objects: ids and classes, references, fields, elements, texts.
@@ -278,15 +246,15 @@ pub mod paths {
 /// # }
 /// ```
 pub mod objects {
-    pub use crate::hprof::class_dump::{ClassDump, Constant, Field, StaticField};
-    pub use crate::hprof::heap::{Instance, ObjectArray, PrimitiveArray};
-    pub use crate::index::graph::adjacency::{AdjacencyLists, Targets};
-    pub use crate::index::objects::address_index::AddressIndex;
-    pub use crate::index::objects::fields::Fields;
-    pub use crate::index::objects::object_table::Objects as ObjectTable;
-    pub use crate::index::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
-    pub use crate::index::objects::roots::{Root, Roots};
-    pub use crate::query::objects::label::Labels;
+    pub use hprof_index::graph::adjacency::{AdjacencyLists, Targets};
+    pub use hprof_index::objects::address_index::AddressIndex;
+    pub use hprof_index::objects::fields::Fields;
+    pub use hprof_index::objects::object_table::Objects as ObjectTable;
+    pub use hprof_index::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
+    pub use hprof_index::objects::roots::{Root, Roots};
+    pub use hprof_parser::class_dump::{ClassDump, Constant, Field, StaticField};
+    pub use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
+    pub use hprof_query::objects::label::Labels;
 }
 
 /// The threads of a dump: their states and stacks, and what the stacks hold.
@@ -309,9 +277,9 @@ pub mod objects {
 /// # }
 /// ```
 pub mod threads {
-    pub use crate::query::objects::selection::{NoObjectId, ThreadPattern};
-    pub use crate::query::threads::frames::Frame;
-    pub use crate::query::threads::{
+    pub use hprof_query::objects::selection::{NoObjectId, ThreadPattern};
+    pub use hprof_query::threads::frames::Frame;
+    pub use hprof_query::threads::{
         Answer, Doing, Kind, Local, Object, Question, Row, SortBy, StackFrame, State, Thread, Threads, Wait,
         Which,
     };
@@ -341,5 +309,5 @@ pub mod threads {
 /// # }
 /// ```
 pub mod oql {
-    pub use crate::query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+    pub use hprof_query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
 }

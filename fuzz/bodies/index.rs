@@ -6,10 +6,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::answers::{Sum, of_graph, of_summary};
 use super::{DUMP, Place, with_threads};
-use hprof_cli::index::open::heap::State;
-use hprof_cli::index::storage::checked_column::BLOCK_BYTES;
-use hprof_cli::index::storage::store::Stage;
-use hprof_cli::index::{Heap, Quiet};
+use hprof_index::open::heap::State;
+use hprof_index::storage::checked_column::BLOCK_BYTES;
+use hprof_index::storage::store::Stage;
+use hprof_index::{Heap, Quiet};
 
 // The layout of a file's head, as docs/index-format.md has it.
 const HEADER: usize = 72;

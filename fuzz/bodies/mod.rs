@@ -45,8 +45,8 @@ impl Place {
         self.dir.path().join("input.hprof")
     }
 
-    fn options(&self, name: &str) -> hprof_cli::index::Options {
-        hprof_cli::index::Options {
+    fn options(&self, name: &str) -> hprof_index::Options {
+        hprof_index::Options {
             index_dir: Some(self.dir.path().join(name)),
             heap_dump: None,
             memory_bytes: None,

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use super::answers::Sum;
 use super::{DUMP, Place, with_threads};
-use hprof_cli::index::objects::reader::Objects;
-use hprof_cli::index::{Heap, ObjectGraph, Quiet};
-use hprof_cli::query::oql::{Evaluator, Query};
+use hprof_index::objects::reader::Objects;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::oql::{Evaluator, Query};
 
 /// Rows that are taken.
 const ROWS: usize = 500;
@@ -34,7 +34,7 @@ pub fn oql(bytes: &[u8]) {
     let query: Query = match text.parse() {
         Ok(query) => query,
         Err(error) => {
-            let error: hprof_cli::query::oql::QueryError = error;
+            let error: hprof_query::oql::QueryError = error;
             // Where it points to is in the query, or behind its end.
             assert!(error.column >= 1 && error.column <= error.query.chars().count() + 1, "{error:?}");
             assert!(!error.to_string().is_empty());

@@ -2,8 +2,8 @@
 
 use super::answers::{Sum, of_graph, of_summary};
 use super::{Place, with_threads};
-use hprof_cli::hprof::sniff::sniff;
-use hprof_cli::index::{Error, Heap, Quiet};
+use hprof_index::{Error, Heap, Quiet};
+use hprof_parser::sniff::sniff;
 
 /// Reads bytes as a dump, plain or compressed: whole, with its graph, with one thread and with two, and again from the
 /// index. All say the same.

@@ -2,12 +2,12 @@
 
 use super::Place;
 use super::answers::Sum;
-use hprof_cli::hprof::text::{Event, Reader};
-use hprof_cli::input::file::TextFile;
-use hprof_cli::query::classes::text_histogram::histogram;
-use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read, show};
-use hprof_cli::query::recordings::stacks;
-use hprof_cli::report::stacks::folded;
+use hprof_input::file::TextFile;
+use hprof_parser::text::{Event, Reader};
+use hprof_query::classes::text_histogram::histogram;
+use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, show};
+use hprof_query::recordings::stacks;
+use hprof_report::stacks::folded;
 
 /// Runs of a file that are asked for one by one.
 const RUNS: u32 = 4;

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use crate::query::classes::suggestions;
+use hprof_query::classes::suggestions;
 
 /// What takes the place of a missing command.
 const OVERVIEW: &str = "overview";

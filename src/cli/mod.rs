@@ -28,7 +28,7 @@ use shared::{messages, signals, terminal};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::report::answer::Declared;
+use hprof_report::answer::Declared;
 
 /// Analyze Java heap dumps and HPROF reports on the command line.
 ///

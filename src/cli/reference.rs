@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::report::answer::Declared;
-use crate::report::column::{Field, Kind};
+use hprof_report::answer::Declared;
+use hprof_report::column::{Field, Kind};
 
 /// The line of the page behind which everything is made here.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";

@@ -1,6 +1,6 @@
 //! What a file looks like, by its first bytes, never by its name.
 
-use crate::hprof::text;
+use crate::text;
 
 /// What the first bytes of a file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use memmap2::{Advice, Mmap, MmapMut};
 
 use super::mapped_files::{self, Content, Known};
 pub use super::packed::Compression;
-use crate::hprof::sniff::{self, Looks};
+use hprof_parser::sniff::{self, Looks};
 
 /// A file, mapped for reading.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Mapped {
     ///
     /// # Errors
     /// If it cannot be mapped.
-    pub(crate) fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
+    pub fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
         let fail = |what| {
             let path = path.clone();
             move |error| OpenError::Io { what, path, error }
@@ -171,7 +171,7 @@ fn map(file: &File) -> io::Result<Mmap> {
 
 /// Maps a whole file that nobody else knows of, to be written.
 #[allow(unsafe_code)]
-pub(crate) fn map_scratch(file: &File) -> io::Result<MmapMut> {
+pub fn map_scratch(file: &File) -> io::Result<MmapMut> {
     // SAFETY: The file has no name, so that no other process changes or truncates it, and this is its only map.
     unsafe { MmapMut::map_mut(file) }
 }

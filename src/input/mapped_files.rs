@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 /// What is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     /// A file that others can write to as well; the path is its own.
     File,
     /// A file without a name, to work in; the path is that of the directory.
@@ -23,12 +23,12 @@ pub(crate) enum Content {
 pub(crate) type Describe = fn(&Path, Content) -> String;
 
 /// Maps are known from now on, each with what `describe` says of it.
-pub(crate) fn watch(describe: Describe) {
+pub fn watch(describe: Describe) {
     MAPS.watch(describe);
 }
 
 /// Bytes of text that are kept of a map.
-pub(crate) const TEXT: usize = 512;
+pub const TEXT: usize = 512;
 /// Maps that are known at the same time: several times what a command has.
 const SLOTS: usize = 1024;
 
@@ -54,10 +54,10 @@ static MAPS: Maps = Maps::new();
 
 /// A map is known as long as this lives: it has to be dropped before the map.
 #[derive(Debug)]
-pub(crate) struct Known(Option<&'static Slot>);
+pub struct Known(Option<&'static Slot>);
 
 /// Makes a map known, if anybody watches.
-pub(crate) fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
+pub fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
     MAPS.known(bytes, path, content)
 }
 
@@ -75,7 +75,7 @@ impl Drop for Known {
 ///
 /// Takes no lock and no memory: it may be called in the handler of a signal. The map has to be one that is in use, as that
 /// is which a thread just reads: then it does not change meanwhile.
-pub(crate) fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
+pub fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
     MAPS.at(address, text)
 }
 

@@ -314,8 +314,8 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::report::column::{Align, Column, Kind};
-    use crate::report::value::Each;
+    use crate::column::{Align, Column, Kind};
+    use crate::value::Each;
 
     fn dump() -> Dump<'static> {
         Dump {

@@ -131,20 +131,20 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::report::Format;
-    use crate::report::answer::Answer;
-    use crate::report::column::Column;
-    use crate::report::table::Style;
-    use crate::report::value::{Value, list};
+    use crate::Format;
+    use crate::answer::Answer;
+    use crate::column::Column;
+    use crate::table::Style;
+    use crate::value::{Value, list};
 
     const TEXT: &str = "a\u{202e}\n \"rows\": []";
 
     fn columns() -> Columns<'static, u64> {
         Columns::new([
-            Column::id("id", "", |row: &u64| Value::Id(crate::hprof::ObjectId(*row))),
+            Column::id("id", "", |row: &u64| Value::Id(hprof_parser::ObjectId(*row))),
             Column::text("a.text", "", |row: &u64| format!("{TEXT} {row}").into()),
             Column::integer("a.none", "", |_: &u64| Value::Null),
-            Column::new("list", crate::report::column::Kind::Any, "", |row: &u64| list(0..*row % 3)),
+            Column::new("list", crate::column::Kind::Any, "", |row: &u64| list(0..*row % 3)),
         ])
     }
 

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::column::{Columns, Kind};
 use super::value::Value;
 use super::{digits, escape};
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// Writes rows by declared columns. Returns how many there were.
 ///
@@ -242,8 +242,8 @@ fn is_numbers(value: &Value<'_>) -> bool {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::report::column::{Column, Field};
-    use crate::report::value::{Each, list, record};
+    use crate::column::{Column, Field};
+    use crate::value::{Each, list, record};
 
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {

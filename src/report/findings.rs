@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::index::model::problem::ProblemKind;
-use crate::query::dump::doctor::{Finding, RetainedSizes, Subject};
+use hprof_index::model::problem::ProblemKind;
+use hprof_query::dump::doctor::{Finding, RetainedSizes, Subject};
 
 /// What a finding means for the answers.
 pub fn means(finding: &Finding) -> Cow<'static, str> {

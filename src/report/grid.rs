@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::column::{Align, Columns, Fit};
 use super::value::Value;
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// Rows and columns, and what stands above and below.
 #[derive(Debug, Clone, Default, PartialEq)]

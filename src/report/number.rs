@@ -1,8 +1,8 @@
 //! Numbers and sizes for people.
 
-use crate::index::storage::human_bytes::HumanBytes;
-pub use crate::index::storage::human_bytes::grouped;
-pub use crate::query::recordings::percent::hundredths;
+use hprof_index::storage::human_bytes::HumanBytes;
+pub use hprof_index::storage::human_bytes::grouped;
+pub use hprof_query::recordings::percent::hundredths;
 
 /// A count with what it counts: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::digits;
-use crate::hprof::{ObjectId, TraceSerial};
+use hprof_parser::{ObjectId, TraceSerial};
 
 /// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use hprof_cli::hprof::ObjectId;
-use hprof_cli::index::{Heap, ObjectGraph, Quiet};
-use hprof_cli::query::classes::loader_sets::{self, Loaders};
-use hprof_cli::query::classes::loaders::{self, SortBy};
-use hprof_cli::query::dominators::retained;
-use hprof_cli::query::dominators::retained_sets::{self, Sets};
-use hprof_cli::query::objects::label::Labels;
-use hprof_cli::query::objects::reader::Objects;
 use hprof_cli::{ObjectIndex, TreePosition};
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_parser::ObjectId;
+use hprof_query::classes::loader_sets::{self, Loaders};
+use hprof_query::classes::loaders::{self, SortBy};
+use hprof_query::dominators::retained;
+use hprof_query::dominators::retained_sets::{self, Sets};
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::reader::Objects;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
 use roaring::RoaringBitmap;
 use serde_json::Value;

@@ -4,9 +4,9 @@ use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hprof_cli::index::{Heap, ObjectGraph, Options, Quiet};
-use hprof_cli::query::objects::collections::{Collections, Kind};
-use hprof_cli::query::objects::reader::{Bits, Objects};
+use hprof_index::{Heap, ObjectGraph, Options, Quiet};
+use hprof_query::objects::collections::{Collections, Kind};
+use hprof_query::objects::reader::{Bits, Objects};
 
 /// A heap, opened.
 struct Zoo<'a> {

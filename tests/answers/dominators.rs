@@ -8,9 +8,9 @@ use std::process::Output;
 use crate::kit::dump::{self, Dump};
 use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
-use hprof_cli::hprof::RootKind;
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::RootKind;
+use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_writer::{Elements, HeapModel, ObjectId, Options, Type, Value};
 
 /// Dumps of several writers, layouts and shapes of heap.
@@ -151,7 +151,7 @@ fn retained_sizes_are_what_a_walk_without_the_object_misses() {
                 Some(first) if first.starts_with("0x") => set.iter().map(|text| id(text)).collect(),
                 pattern => {
                     let pattern =
-                        pattern.unwrap().parse::<hprof_cli::query::classes::pattern::ClassPattern>().unwrap();
+                        pattern.unwrap().parse::<hprof_query::classes::pattern::ClassPattern>().unwrap();
                     rows.iter().filter(|row| pattern.matches(&row.class)).map(|row| row.id).collect()
                 }
             };

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::kit::dump::{Dump, bytes, with_threads};
 use crate::kit::strategies::dump;
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::dominators::jointly::Limits;
-use hprof_cli::query::dominators::retained::{self, Retained};
-use hprof_cli::query::objects::strength::Excluded;
-use hprof_cli::query::paths::merged::{self, Show};
-use hprof_cli::query::paths::shortest;
-use hprof_cli::query::paths::steps::View;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::dominators::jointly::Limits;
+use hprof_query::dominators::retained::{self, Retained};
+use hprof_query::objects::strength::Excluded;
+use hprof_query::paths::merged::{self, Show};
+use hprof_query::paths::shortest;
+use hprof_query::paths::steps::View;
 use hprof_writer::{
     ArbRoot, ClassDump, DumpWriter, Elements, Expected, ExpectedObject, HeapModel, HeapWriter, IdSize, Jdk,
     ObjectId, ObjectKind, Options, Order, Root, StackFrame, Type, Value, Version, examples,

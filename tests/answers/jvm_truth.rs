@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::kit::dump::{self, Dump};
-use hprof_cli::index::layout::fit::Source;
-use hprof_cli::index::layout::object_layout::{Layout, Packing};
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::model::summary::Summary;
+use hprof_index::layout::fit::Source;
+use hprof_index::layout::object_layout::{Layout, Packing};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
 use hprof_writer::Type;
 
 fn samples() -> PathBuf {

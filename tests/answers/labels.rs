@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::collections::Collections;
-use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
-use hprof_cli::query::objects::reader::Objects;
 use hprof_cli::{ObjectId, ObjectIndex};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::objects::collections::Collections;
+use hprof_query::objects::label::{Labels, MAX_CHARS};
+use hprof_query::objects::reader::Objects;
 
 use crate::kit::dump::{Dump, bytes};
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::kit::dump::Dump;
-use hprof_cli::hprof::RootKind;
-use hprof_cli::index::{Heap, ObjectGraph};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::RootKind;
 
 /// MAT's answers, and the dump that they are about.
 pub const ORACLES: [(&str, &str); 6] = [

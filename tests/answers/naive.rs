@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hprof_cli::hprof::class_dump::ClassDump;
-use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use hprof_cli::hprof::{BasicType, IdSize, RootKind};
-use hprof_cli::index::model::summary::Summary;
-use hprof_cli::index::{Heap, Quiet};
+use hprof_index::model::summary::Summary;
+use hprof_index::{Heap, Quiet};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::{BasicType, IdSize, RootKind};
 
 /// A heap read the plain way: every reference of every object.
 pub struct Naive {

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use crate::kit::dump::{Dump, bytes};
 use crate::raw::{self, Raw};
-use hprof_cli::hprof::RootKind;
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::selection::Selection;
-use hprof_cli::query::objects::strength::{Excluded, Strength};
-use hprof_cli::query::paths::merged::{self, Merged, Show};
-use hprof_cli::query::paths::shortest::{self, Found};
-use hprof_cli::query::paths::steps::View;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::RootKind;
+use hprof_query::objects::selection::Selection;
+use hprof_query::objects::strength::{Excluded, Strength};
+use hprof_query::paths::merged::{self, Merged, Show};
+use hprof_query::paths::shortest::{self, Found};
+use hprof_query::paths::steps::View;
 use hprof_writer::{
     ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
     StartThread, Type, Value, Version,

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use hprof_cli::hprof::class_dump::ClassDump;
-use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use hprof_cli::hprof::record::{BodyReader, Record, tag};
-use hprof_cli::hprof::{BasicType, Header, IdSize, RootKind, mutf8, names};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::record::{BodyReader, Record, tag};
+use hprof_parser::{BasicType, Header, IdSize, RootKind, mutf8, names};
 
 /// A reference: what it is called, whether it is the referent of a Reference, and what it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]

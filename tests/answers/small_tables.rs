@@ -1,7 +1,7 @@
 //! The small tables of a dump say what the commands say that they are made of.
 
-use hprof_cli::query::compare::places::{Aligned, Places};
-use hprof_cli::query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
+use hprof_query::compare::places::{Aligned, Places};
+use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
 use serde_json::{Value, json};
 
 use crate::kit::dump::{Dump, bytes};
@@ -26,7 +26,7 @@ fn rows(table: &dyn Table) -> Vec<Value> {
         let mut batch = table.batch(Wanted::ALL);
         table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
         for row in 0..batch.rows {
-            let cell = |(at, column): (usize, &hprof_cli::query::tables::Column)| {
+            let cell = |(at, column): (usize, &hprof_query::tables::Column)| {
                 let value = match batch.cell(row, at) {
                     Cell::Null => Value::Null,
                     Cell::Integer(id) if column.kind == Kind::Id => {

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hprof_cli::ObjectIndex;
-use hprof_cli::hprof::class_dump::ClassDump;
-use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::reader::Objects;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_query::objects::reader::Objects;
 use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
 
 use crate::kit::dump::{Dump, bytes};

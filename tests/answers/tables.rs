@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof_cli::ObjectIndex;
-use hprof_cli::query::dominators::{all, nodes};
-use hprof_cli::query::tables::{
+use hprof_query::dominators::{all, nodes};
+use hprof_query::tables::{
     About, Batch, Cell, Key, Kind, Operator, Question, Table, Tables, Wanted, definitions,
 };
 use hprof_writer::{HeapModel, Jdk, Options, Root};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
 use crate::kit::texts::sample_path as sample;
-use hprof_cli::query::threads::{Answer, Question, SortBy, State, Thread, Threads};
+use hprof_query::threads::{Answer, Question, SortBy, State, Thread, Threads};
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
 /// Dumps with a thread dump of the same process beside them, and how many frames that has.

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use hprof_cli::query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
 use hprof_cli::{Heap, Options, Quiet};
+use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
 use hprof_writer::{HeapModel, Jdk, Layout, Root, Type, Value, damage};
 use serde_json::Value as Json;
 

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hprof_cli::index::{Heap, Options, Quiet};
+use hprof_index::{Heap, Options, Quiet};
 
 #[test]
 fn answers_are_as_recorded() {

@@ -14,12 +14,12 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::{self, Dump, bytes, digest, digest_graph};
-use hprof_cli::hprof::sniff::sniff;
-use hprof_cli::hprof::{mutf8, names};
-use hprof_cli::index::Error;
-use hprof_cli::input::file::Compression;
-use hprof_cli::query::leaks::{self, heap_facts};
-use hprof_cli::query::waste::{self, GroupBy};
+use hprof_index::Error;
+use hprof_input::file::Compression;
+use hprof_parser::sniff::sniff;
+use hprof_parser::{mutf8, names};
+use hprof_query::leaks::{self, heap_facts};
+use hprof_query::waste::{self, GroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,

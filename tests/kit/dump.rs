@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hprof_cli::hprof::{BasicType, IdSize};
-use hprof_cli::index::layout::measured;
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::model::summary::Summary;
-use hprof_cli::index::objects::object_table::Objects;
-use hprof_cli::index::{Error, Heap, ObjectGraph, Options, Quiet};
 use hprof_cli::{ObjectIndex, TreePosition};
+use hprof_index::layout::measured;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::objects::object_table::Objects;
+use hprof_index::{Error, Heap, ObjectGraph, Options, Quiet};
+use hprof_parser::{BasicType, IdSize};
 use tempfile::TempDir;
 
 use hprof_writer::Written;

@@ -7,7 +7,7 @@ use crate::packing::{
     zstd_with_checksum,
 };
 use flate2::Compression as Level;
-use hprof_cli::input::packed::{Compression, UnpackError};
+use hprof_input::packed::{Compression, UnpackError};
 
 #[test]
 fn the_one_dump_in_an_archive_is_found_however_it_is_packed() {

@@ -3,9 +3,9 @@
 
 use crate::kit::dump::{Dump, count, problems};
 use hprof_cli::ObjectId;
-use hprof_cli::index::MissingObjects;
-use hprof_cli::index::model::problem::{Account, ProblemKind};
-use hprof_cli::query::dump::doctor::{self, RetainedSizes, Subject};
+use hprof_index::MissingObjects;
+use hprof_index::model::problem::{Account, ProblemKind};
+use hprof_query::dump::doctor::{self, RetainedSizes, Subject};
 use hprof_writer::{
     ClassDump, DumpWriter, Elements, HeapModel, HeapWriter, IdSize, Jdk, Options, Order, Root, Type, Value,
     Version, Written, damage, examples,
@@ -277,7 +277,7 @@ fn a_heap_dump_with_the_tag_of_a_segment_is_one_of_its_own() {
     }
 }
 
-fn objects(heap: &hprof_cli::index::Heap) -> Vec<u64> {
+fn objects(heap: &hprof_index::Heap) -> Vec<u64> {
     heap.summary().classes().iter().map(|class| class.objects.get()).collect()
 }
 

@@ -7,12 +7,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::kit::dump::{self, Dump, bytes, count, problems};
-use hprof_cli::hprof::mutf8::decode;
-use hprof_cli::hprof::{IdSize as FoundIdSize, RootKind};
-use hprof_cli::index::Error;
-use hprof_cli::index::layout::sizes::{SizeSource, Sizes};
-use hprof_cli::index::model::summary::{ClassNumber, Summary};
-use hprof_cli::index::model::tables::ClassRow;
+use hprof_index::Error;
+use hprof_index::layout::sizes::{SizeSource, Sizes};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassRow;
+use hprof_parser::mutf8::decode;
+use hprof_parser::{IdSize as FoundIdSize, RootKind};
 use hprof_writer::{
     ClassDump, DumpWriter, Elements, EndRecord, HeapModel, HeapTag, HeapWriter, IdSize, InstanceSize,
     NameStyle, Options, Order, Place, Root, StatedLength, Type, Value, Version, damage, examples,

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::kit::dump::{Dump, bytes, count, digest, digest_graph, problems};
 use flate2::{Compression as Level, GzBuilder};
-use hprof_cli::hprof::Header;
-use hprof_cli::hprof::record::{BodyReader, Record};
-use hprof_cli::index::Error;
-use hprof_cli::index::model::summary::Summary;
-use hprof_cli::index::open::heap::{Heap, State};
-use hprof_cli::input::file::Compression;
+use hprof_index::Error;
+use hprof_index::model::summary::Summary;
+use hprof_index::open::heap::{Heap, State};
+use hprof_input::file::Compression;
+use hprof_parser::Header;
+use hprof_parser::record::{BodyReader, Record};
 use hprof_writer::{
     AllocSites, DumpWriter, Elements, HeapModel, IdSize, Options, Version, agent_cutoff, damage, examples,
 };
@@ -218,7 +218,7 @@ fn what_is_no_file_is_named() {
         (dir.join("nowhere.hprof"), "nowhere.hprof"),
         (Path::new("/dev/null").to_owned(), "not a regular file"),
     ] {
-        let error = Heap::open(&path, &dump.options(), &hprof_cli::index::Quiet).unwrap_err();
+        let error = Heap::open(&path, &dump.options(), &hprof_index::Quiet).unwrap_err();
         assert!(matches!(error, Error::Open(_)) && error.to_string().contains(words), "{error}");
         assert!(error.advice().is_some(), "{error}");
     }

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::kit::dump::{Dump, bytes, digest, digest_graph};
-use hprof_cli::index::Options as OpenOptions;
-use hprof_cli::index::open::heap::{Heap, State};
-use hprof_cli::index::storage::store::Stage;
-use hprof_cli::index::{Error, ObjectGraph, Quiet};
+use hprof_index::Options as OpenOptions;
+use hprof_index::open::heap::{Heap, State};
+use hprof_index::storage::store::Stage;
+use hprof_index::{Error, ObjectGraph, Quiet};
 use hprof_writer::{DumpWriter, Elements, HeapModel, ObjectId, Options, Root, Type, Version, examples};
 use proptest::prelude::*;
 

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::Duration;
 
-use hprof_cli::index::Options as OpenOptions;
-use hprof_cli::index::Quiet;
-use hprof_cli::index::open::heap::{Heap, State};
+use hprof_index::Options as OpenOptions;
+use hprof_index::Quiet;
+use hprof_index::open::heap::{Heap, State};
 use hprof_writer::{Elements, Options, examples};
 
 use super::hostile_index::{answers, read};

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::Dump;
-use hprof_cli::index::layout::sizes::Sizes;
+use hprof_index::layout::sizes::Sizes;
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
 /// A hundred times what these take on a slow machine, in a debug build.

@@ -6,7 +6,7 @@ use crate::kit::process::{Folder, stderr};
 use crate::kit::texts::{code, sample_path};
 use crate::packing::{Memory, files_of, heap, in_blocks, member, members, noise, tar, unpack, zip, zoo};
 use flate2::{Compression as Level, GzBuilder};
-use hprof_cli::input::packed::{self, Compression, Size};
+use hprof_input::packed::{self, Compression, Size};
 
 #[test]
 fn blocks_of_hotspot_become_the_plain_dump_with_any_number_of_threads() {

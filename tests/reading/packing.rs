@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 
 use flate2::{Compression as Level, Crc, GzBuilder};
-use hprof_cli::input::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
+use hprof_input::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
 
 use crate::kit::process::Folder;
 use hprof_writer::{Elements, Options, examples};

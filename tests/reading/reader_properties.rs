@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kit::dump::{self, Dump, bytes, digest, digest_graph, with_threads};
 use crate::kit::strategies::dump;
-use hprof_cli::hprof::BasicType;
-use hprof_cli::index::layout::measured;
-use hprof_cli::index::layout::object_layout::{LayoutOverride, Packing};
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::model::summary::{ClassNumber, Summary};
-use hprof_cli::index::model::tables::{ClassKind, ClassRow, NONE};
-use hprof_cli::index::objects::object_table::Objects;
-use hprof_cli::index::open::heap::{Heap, State};
+use hprof_index::layout::measured;
+use hprof_index::layout::object_layout::{LayoutOverride, Packing};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
+use hprof_index::objects::object_table::Objects;
+use hprof_index::open::heap::{Heap, State};
+use hprof_parser::BasicType;
 use hprof_writer::{
     ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, StatedLength, Type, Value, Written,
 };

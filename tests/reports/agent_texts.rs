@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hprof_cli::input::file::TextFile;
-use hprof_cli::query::recordings::profile::text::{TextReport, read};
+use hprof_input::file::TextFile;
+use hprof_query::recordings::profile::text::{TextReport, read};
 
 pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")

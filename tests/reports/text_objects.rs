@@ -2,8 +2,8 @@
 
 use crate::agent_texts::{ALL, Texts, run};
 use hprof_cli::ObjectId;
-use hprof_cli::query::objects::show::Value;
-use hprof_cli::query::recordings::profile::text::show;
+use hprof_query::objects::show::Value;
+use hprof_query::recordings::profile::text::show;
 
 #[test]
 fn objects_of_a_text() {
@@ -13,7 +13,7 @@ fn objects_of_a_text() {
         let question = show::Question { object: ObjectId(object), elements: 0..1, incoming: true };
         show::show(&file, 1, &question).unwrap()
     };
-    let value = |part: &hprof_cli::query::objects::show::Part| match &part.value {
+    let value = |part: &hprof_query::objects::show::Part| match &part.value {
         Value::Reference(Some(to)) => {
             format!("{} {:x} {:?} {:?}", part.name, to.object, to.class.as_deref(), to.label.as_deref())
         }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::agent_texts::{ALL, JVMPI, Texts, samples};
 use crate::kit::mutate::{Numbers, WORDS};
 use crate::kit::texts::sample;
-use hprof_cli::input::file::TextFile;
-use hprof_cli::query::recordings::profile::text::show;
-use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read};
-use hprof_cli::query::recordings::profile::{Origin, WaitKind};
 use hprof_cli::{ObjectId, TraceSerial};
+use hprof_input::file::TextFile;
+use hprof_query::recordings::profile::text::show;
+use hprof_query::recordings::profile::text::{TextReport, find_loaders, read};
+use hprof_query::recordings::profile::{Origin, WaitKind};
 
 /// All texts of the agent.
 fn real_texts() -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 //! the program on a small file takes is the system's work to load it.
 //!
 //! A server is a process of this harness with one thread at work. For each request it forks, and the child does what
-//! `main` of the program does, [`hprof_cli::cli::run`], with one list of arguments after the other.
+//! `main` of the program does, [`hprof_cli::run`], with one list of arguments after the other.
 
 #![allow(unsafe_code)]
 
@@ -171,7 +171,7 @@ fn be_the_program(jobs: &[Job], mut coded: PipeWriter) -> ! {
     for (before, list) in jobs {
         before.iter().for_each(Before::make);
         let arguments = ["hprof-cli"].into_iter().chain(list.iter().map(String::as_str));
-        let run = || hprof_cli::cli::run(arguments.map(Into::into));
+        let run = || hprof_cli::run(arguments.map(Into::into));
         let Ok(code) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) else {
             std::process::exit(101);
         };

@@ -7,10 +7,10 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns};
-use crate::report::json::Dump;
-use crate::report::value::Value;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Column, Columns};
+use hprof_report::json::Dump;
+use hprof_report::value::Value;
 
 use super::library;
 

@@ -7,18 +7,18 @@ use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
-use crate::hprof::ObjectId;
-use crate::index::Heap;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::classes::hierarchy::{self, Question, Row, SortBy};
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::selection::{Selection, What};
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::grouped;
-use crate::report::value::{Value, id};
-use crate::report::{Format, tree};
+use hprof_index::Heap;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::ObjectId;
+use hprof_query::classes::hierarchy::{self, Question, Row, SortBy};
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::objects::class_set::ClassSet;
+use hprof_query::objects::selection::{Selection, What};
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::grouped;
+use hprof_report::value::{Value, id};
+use hprof_report::{Format, tree};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof

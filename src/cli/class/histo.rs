@@ -8,21 +8,19 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use crate::hprof::ObjectId;
-use crate::index::model::tables::ClassRow;
-use crate::index::{Heap, Quiet};
-use crate::input::file::TextFile;
-use crate::query::classes::histogram::{
-    self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With,
-};
-use crate::query::classes::text_histogram;
-use crate::query::objects::heaps;
-use crate::query::objects::selection::{Selection, What, object_id};
-use crate::query::recordings::profile::text;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::number::{grouped, percent};
-use crate::report::value::{Value, id};
+use hprof_index::model::tables::ClassRow;
+use hprof_index::{Heap, Quiet};
+use hprof_input::file::TextFile;
+use hprof_parser::ObjectId;
+use hprof_query::classes::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
+use hprof_query::classes::text_histogram;
+use hprof_query::objects::heaps;
+use hprof_query::objects::selection::{Selection, What, object_id};
+use hprof_query::recordings::profile::text;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::number::{grouped, percent};
+use hprof_report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof

@@ -11,21 +11,21 @@ use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::hprof::ObjectId;
-use crate::index::Quiet;
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::ClassRow;
-use crate::query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
-use crate::query::classes::loaders::{self, Duplicate, SortBy};
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Objects;
-use crate::query::paths::steps::View;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Line as Below, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::escape;
-use crate::report::number::{grouped, percent};
-use crate::report::value::{Value, id};
+use hprof_index::Quiet;
+use hprof_index::model::summary::Summary;
+use hprof_index::model::tables::ClassRow;
+use hprof_parser::ObjectId;
+use hprof_query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
+use hprof_query::classes::loaders::{self, Duplicate, SortBy};
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::reader::Objects;
+use hprof_query::paths::steps::View;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Line as Below, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::escape;
+use hprof_report::number::{grouped, percent};
+use hprof_report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof

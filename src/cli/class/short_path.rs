@@ -1,9 +1,9 @@
 //! Why an object is reachable, in one line.
 
 use crate::cli::shared::paths;
-use crate::hprof::names;
-use crate::query::classes::loader_sets::Why;
-use crate::query::paths::steps::Step;
+use hprof_parser::names;
+use hprof_query::classes::loader_sets::Why;
+use hprof_query::paths::steps::Step;
 
 /// Objects of a path that are shown; of more the middle is left out.
 const MAX_STEPS: usize = 8;

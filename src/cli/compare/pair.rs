@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
-use crate::index::Error;
-use crate::input::file::TextFile;
-use crate::query::compare::Change;
-use crate::report::column::{Column, Kind};
-use crate::report::json::Dump;
-use crate::report::number::signed;
-use crate::report::value::Value;
+use hprof_index::Error;
+use hprof_input::file::TextFile;
+use hprof_query::compare::Change;
+use hprof_report::column::{Column, Kind};
+use hprof_report::json::Dump;
+use hprof_report::number::signed;
+use hprof_report::value::Value;
 
 /// The old dump and the new one, read in the same way.
 #[derive(Debug, clap::Args)]

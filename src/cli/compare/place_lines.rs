@@ -2,7 +2,7 @@
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
-use crate::report::grid::Line;
+use hprof_report::grid::Line;
 
 /// Columns in front of a place below its row, and in front of its second line.
 const INDENT: usize = 4;

@@ -1,11 +1,11 @@
 //! How much of a dump was read, and what is missing: shared by `info` and `doctor`.
 
-use crate::index::model::problem::Account;
-use crate::query::dump::doctor::Extent;
-use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::findings;
-use crate::report::number::{counted, grouped, human_bytes};
-use crate::report::value::Value;
+use hprof_index::model::problem::Account;
+use hprof_query::dump::doctor::Extent;
+use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::findings;
+use hprof_report::number::{counted, grouped, human_bytes};
+use hprof_report::value::Value;
 
 /// The kinds of problems, for the reference.
 pub(super) const PROBLEM_KINDS: &str = "what kind of thing it is: `file_cut`, `compressed_file_cut`, `unknown_record`, \

@@ -5,16 +5,16 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
-use crate::index::Error;
-use crate::index::model::problem::Severity;
-use crate::input::file::TextFile;
-use crate::query::dump::doctor::{self, Diagnosis, Extent, Finding};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns};
-use crate::report::findings;
-use crate::report::number::grouped;
-use crate::report::table::Builder;
-use crate::report::value::Value;
+use hprof_index::Error;
+use hprof_index::model::problem::Severity;
+use hprof_input::file::TextFile;
+use hprof_query::dump::doctor::{self, Diagnosis, Extent, Finding};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns};
+use hprof_report::findings;
+use hprof_report::number::grouped;
+use hprof_report::table::Builder;
+use hprof_report::value::Value;
 
 use super::account::{self, extent_lines};
 

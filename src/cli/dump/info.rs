@@ -4,15 +4,15 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source as _;
-use crate::index::layout::fit::Source;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::problem::Severity;
-use crate::query::dump::info::{self, HeapDumpInfo, Info};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::number::grouped;
-use crate::report::table::Builder;
-use crate::report::value::{Value, list, record};
+use hprof_index::layout::fit::Source;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::problem::Severity;
+use hprof_query::dump::info::{self, HeapDumpInfo, Info};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::number::grouped;
+use hprof_report::table::Builder;
+use hprof_report::value::{Value, list, record};
 
 use super::account::{self, exact, extent_lines};
 

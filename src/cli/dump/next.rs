@@ -1,10 +1,10 @@
 //! What to ask next: commands with the names and IDs of a dump in them.
 
 use crate::cli::shared::commands::{Commands, Step, is_typed};
-use crate::query::dump::overview::Overview;
-use crate::query::leaks::heap_facts::MANY_LOADERS;
-use crate::query::leaks::holders::Holder;
-use crate::report::escape;
+use hprof_query::dump::overview::Overview;
+use hprof_query::leaks::heap_facts::MANY_LOADERS;
+use hprof_query::leaks::holders::Holder;
+use hprof_report::escape;
 
 /// Commands that are offered.
 const STEPS: usize = 3;

@@ -23,11 +23,10 @@ use crate::cli::shared::progress_bar::Bar;
 use crate::cli::shared::session::{Source as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::ColorArg;
-use crate::index::{Heap, ObjectGraph, Progress};
-use crate::query::tables::{About, Table, Tables, definitions};
-use crate::report;
-use crate::report::number::counted;
-use crate::report::tables::{Format, Shape, Source, Written};
+use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_query::tables::{About, Table, Tables, definitions};
+use hprof_report::number::counted;
+use hprof_report::tables::{Format, Shape, Source, Written};
 
 use partition::Partitions;
 use rows::{Exported, Row};
@@ -56,10 +55,10 @@ const STRINGS: &[Key<Strings>] = &[
 ];
 
 /// The words of `--report`.
-const REPORT: &[Key<report::Format>] = &[
-    ("table", report::Format::Table, "Table for people"),
-    ("json", report::Format::Json, "One JSON document"),
-    ("csv", report::Format::Csv, "Comma-separated values with a header line"),
+const REPORT: &[Key<hprof_report::Format>] = &[
+    ("table", hprof_report::Format::Table, "Table for people"),
+    ("json", hprof_report::Format::Json, "One JSON document"),
+    ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
 ];
 
 /// The file that says that everything is there.
@@ -140,7 +139,7 @@ pub(crate) struct Args {
 
     /// Format of what is printed about the files
     #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
-    report: report::Format,
+    report: hprof_report::Format,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -326,7 +325,7 @@ impl Run<'_> {
         let check = || {
             if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
         };
-        let written = report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
+        let written = hprof_report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
         let row = |(table, Written { rows, bytes, parts }): (&str, Written)| Row {
             dump: name.clone(),
             table: table.to_owned(),

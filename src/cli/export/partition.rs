@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::index::storage::temporary_files::TemporaryDir;
-use crate::report::tables::{Files, Format};
+use hprof_index::storage::temporary_files::TemporaryDir;
+use hprof_report::tables::{Files, Format};
 
 use super::names;
 

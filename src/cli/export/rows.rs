@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::several::OneDump;
 use crate::cli::shared::terminal::{self, ColorArg};
-use crate::index::Heap;
-use crate::index::storage::human_bytes::HumanBytes;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::json;
-use crate::report::number::{counted, grouped};
+use hprof_index::Heap;
+use hprof_index::storage::human_bytes::HumanBytes;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::json;
+use hprof_report::number::{counted, grouped};
 
 /// A table of a dump.
 pub(super) struct Row {

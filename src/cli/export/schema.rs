@@ -4,8 +4,8 @@ use std::io::Write;
 
 use crate::cli::Outcome;
 use crate::cli::shared::output;
-use crate::query::tables::definitions;
-use crate::report::tables::schema::markdown;
+use hprof_query::tables::definitions;
+use hprof_report::tables::schema::markdown;
 
 /// Prints the tables.
 pub(super) fn print() -> anyhow::Result<Outcome> {

@@ -1,21 +1,21 @@
 //! `instances`: the objects of some classes.
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::objects::best;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
-use crate::query::objects::condition::{Condition, Filter};
-use crate::query::objects::heaps;
-use crate::query::objects::instances::{self, Question, Row, SortBy};
-use crate::query::objects::label::Labels;
-use crate::query::objects::meaning;
-use crate::query::objects::reader::Objects;
-use crate::query::objects::selection::{Selection, What};
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::{grouped, percent};
-use crate::report::value::Value;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::objects::best;
+use hprof_query::objects::class_set::ClassSet;
+use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
+use hprof_query::objects::condition::{Condition, Filter};
+use hprof_query::objects::heaps;
+use hprof_query::objects::instances::{self, Question, Row, SortBy};
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::meaning;
+use hprof_query::objects::reader::Objects;
+use hprof_query::objects::selection::{Selection, What};
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::{grouped, percent};
+use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::index::Quiet;
-use crate::query::objects::meaning;
-use crate::query::objects::reader::Objects;
-use crate::query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::value::{Value, id, list, record};
+use hprof_index::Quiet;
+use hprof_query::objects::meaning;
+use hprof_query::objects::reader::Objects;
+use hprof_query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
@@ -366,7 +366,7 @@ mod tests {
         let cells = [entry(Cell::Null, formula.clone()), Cell::List(1, vec![entry(Cell::Null, formula)])];
         let columns = Columns::new([Column::new("c", Kind::Any, "", |cell: &Cell| csv(cell))]);
         let mut out = Vec::new();
-        crate::report::csv::write(&mut out, &columns, cells).unwrap();
+        hprof_report::csv::write(&mut out, &columns, cells).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "c\n'=cmd|'/C calc'!A0\n'=cmd|'/C calc'!A0\n");
     }

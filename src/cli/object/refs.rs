@@ -1,16 +1,16 @@
 //! `refs`: what an object refers to, or what refers to it.
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::classes::histogram::GroupBy;
-use crate::query::classes::suggestions;
-use crate::query::objects::refs::{Direction, GroupRow, Refs, Row};
-use crate::query::objects::selection::{Selection, What};
-use crate::query::paths::steps::{Step, View};
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::number::grouped;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::classes::histogram::GroupBy;
+use hprof_query::classes::suggestions;
+use hprof_query::objects::refs::{Direction, GroupRow, Refs, Row};
+use hprof_query::objects::selection::{Selection, What};
+use hprof_query::paths::steps::{Step, View};
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -3,15 +3,15 @@
 use rayon::prelude::*;
 use regex::Regex;
 
-use crate::hprof::names;
-use crate::index::Quiet;
-use crate::query::strings::holders::Holder;
-use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::escape;
-use crate::report::number::{grouped, human_bytes, percent};
-use crate::report::value::{Value, id, list};
+use hprof_index::Quiet;
+use hprof_parser::names;
+use hprof_query::strings::holders::Holder;
+use hprof_query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::escape;
+use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::value::{Value, id, list};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 use crate::cli::shared::commands::quoted;
 use crate::cli::shared::desk::{self, Form, Note, Said};
 use crate::cli::{self, Outcome};
-use crate::index::Error;
-use crate::report::grid::Grid;
+use hprof_index::Error;
+use hprof_report::grid::Grid;
 
 use super::site::Site;
 

@@ -46,7 +46,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let baseline = request.site.baseline.as_deref()?.to_string_lossy().into_owned();
     let by = request.one("by").unwrap_or("place");
     let body = html! {
-        p.dim { "Compared with " (crate::report::escape::text(&baseline)) "." }
+        p.dim { "Compared with " (hprof_report::escape::text(&baseline)) "." }
         form.filter action=(request.href("diff")) {
             label { span { "By" } select name="by" { @for key in BY { option selected[by == *key] { (key) } } } }
             label { span { "Class pattern" } input name="pattern" value=[request.one("pattern")] spellcheck="false"; }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::cli;
-use crate::report::escape;
+use hprof_report::escape;
 
 use super::ask::{Answered, Ask};
 use super::frame::{self, Page};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::report::escape;
-use crate::report::number::{grouped, percent};
-use crate::report::picture::{self, Canvas, Hue, Node};
+use hprof_report::escape;
+use hprof_report::number::{grouped, percent};
+use hprof_report::picture::{self, Canvas, Hue, Node};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
@@ -139,7 +139,7 @@ fn node(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::report::html::encoded;
+    use hprof_report::html::encoded;
 
     #[test]
     fn a_zoom_shows_what_is_below_a_frame() {

@@ -3,9 +3,9 @@
 use maud::{DOCTYPE, Markup, html};
 
 use crate::cli::shared::desk::Note;
-use crate::report::escape;
-use crate::report::html::{self, Links, text};
-use crate::report::number::{grouped, hundredths, percent};
+use hprof_report::escape;
+use hprof_report::html::{self, Links, text};
+use hprof_report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
 use super::site::{Has, Site};

@@ -26,7 +26,7 @@ pub(crate) mod tree;
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
-use crate::report::escape;
+use hprof_report::escape;
 
 use ask::{Ask, Failure};
 use frame::Page;

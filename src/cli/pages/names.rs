@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use serde_json::Value as Json;
 
 use super::document::Look;
-use crate::hprof::ObjectId;
-use crate::report::html::{self, Links, class_name, text};
+use hprof_parser::ObjectId;
+use hprof_report::html::{self, Links, class_name, text};
 
 /// The class of class objects.
 const CLASS: &str = "java.lang.Class";

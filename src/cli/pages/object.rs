@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::report::html::{self, Links, class_name, text};
-use crate::report::number::{grouped, human_bytes};
+use hprof_report::html::{self, Links, class_name, text};
+use hprof_report::number::{grouped, human_bytes};
 
 use super::ask::Ask;
 use super::document::Look;

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::report::html::{self, Links, text};
-use crate::report::number::{grouped, human_bytes, percent};
+use hprof_report::html::{self, Links, text};
+use hprof_report::number::{grouped, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
@@ -73,7 +73,7 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
     parts.extend(Some(row.text("created")).filter(|at| !at.is_empty()).map(|at| format!("dumped {at}")));
     parts.extend(dump.number("file_bytes").map(|bytes| format!("{} file", human_bytes(bytes))));
     parts.extend(dump.is("damaged").then(|| "damaged: see Doctor".to_owned()));
-    crate::report::escape::text(&parts.join(" · ")).into_owned()
+    hprof_report::escape::text(&parts.join(" · ")).into_owned()
 }
 
 /// The figures in a row.

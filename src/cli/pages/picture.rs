@@ -5,15 +5,15 @@ use maud::{Markup, html};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::session::ensure_right;
-use crate::hprof::ObjectId;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::dominators::areas::{self, Area, What};
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::label::Labels;
-use crate::report::html::Links;
-use crate::report::number::{grouped, human_bytes, percent};
-use crate::report::picture::{self, Canvas, Hue, Node};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_parser::ObjectId;
+use hprof_query::dominators::areas::{self, Area, What};
+use hprof_query::dominators::preorder::Start;
+use hprof_query::objects::label::Labels;
+use hprof_report::html::Links;
+use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::picture::{self, Canvas, Hue, Node};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
@@ -49,7 +49,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         _ => (Form::Treemap, "treemap", ("icicle", "Icicle")),
     };
     let of = request.one("of");
-    let query = of.map(|of| format!("?of={}", crate::report::html::encoded(of))).unwrap_or_default();
+    let query = of.map(|of| format!("?of={}", hprof_report::html::encoded(of))).unwrap_or_default();
     let chain = of.map(|of| request.ask("dominators").option("of", of).flag("chain").option("top", "30"));
     let links = request.links();
     let ask = ask(request);
@@ -58,7 +58,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             "Each box is an object, or objects of one class, and as large as what it retains. A click zooms. "
             a href=(request.href(&format!("{}{query}", other.0))) { (other.1) } " · "
             a href=(request.href(&format!("dominators{query}"))) { "Tree" }
-            @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", crate::report::html::encoded(of)))) { "Object" } }
+            @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::encoded(of)))) { "Object" } }
         }
         @if let Some(chain) = &chain { (zoom_path(chain, path, &links)) }
         (figure(request, form, of, LARGE))
@@ -75,9 +75,9 @@ fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
         ol.chain aria-label="Zoom" {
-            li { (crate::report::html::link(links.to(path), "all reachable objects")) }
+            li { (hprof_report::html::link(links.to(path), "all reachable objects")) }
             @for row in document.list("rows") { li {
-                (crate::report::html::link(
+                (hprof_report::html::link(
                     id_of(row, "object").and_then(|id| links.to(&format!("{path}?of={id:#x}"))),
                     name_of(row, "class", "label"),
                 ))
@@ -103,7 +103,7 @@ pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas
             (figure_of(&area, &names, form, canvas, of, &links))
         },
         Ok((None, _)) => html! { p { "There is no such object, or it is unreachable." } },
-        Err(error) => html! { p { (crate::report::escape::text(&format!("{error:#}"))) } },
+        Err(error) => html! { p { (hprof_report::escape::text(&format!("{error:#}"))) } },
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn figure_of(
         Form::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let here = of.and_then(|of| crate::query::objects::selection::object_id(of).ok());
+    let here = of.and_then(|of| hprof_query::objects::selection::object_id(of).ok());
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
@@ -164,7 +164,7 @@ fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
-            let id = crate::query::objects::selection::object_id(of)?;
+            let id = hprof_query::objects::selection::object_id(of)?;
             let object = graph.objects.addresses.index_of(id);
             object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 
-use crate::report::escape::is_harmful;
-use crate::report::html::{Links, encoded};
+use hprof_report::escape::is_harmful;
+use hprof_report::html::{Links, encoded};
 
 use super::ask::Ask;
 use super::site::Site;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::Value as Json;
 
 use super::document::Look;
-use crate::report::html::Links;
+use hprof_report::html::Links;
 
 /// What a dump has pages about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

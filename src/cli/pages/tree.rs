@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::report::html::{self, Links};
-use crate::report::number::grouped;
+use hprof_report::html::{self, Links};
+use hprof_report::number::grouped;
 
 use super::ask::Ask;
 use super::document::Look;

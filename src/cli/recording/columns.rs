@@ -1,8 +1,8 @@
 //! Columns that several commands about recordings declare.
 
-use crate::hprof::TraceSerial;
-use crate::query::recordings::sites::Totals;
-use crate::report::column::{Column, Columns, Fit, Kind};
+use hprof_parser::TraceSerial;
+use hprof_query::recordings::sites::Totals;
+use hprof_report::column::{Column, Columns, Fit, Kind};
 
 /// Places in the tables of rankings; those between are of what is ranked.
 pub(super) const RANK: usize = 0;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::index::Error;
-use crate::input::file::TextFile;
-use crate::query::recordings::profile::Origin;
-use crate::query::recordings::profile::binary::{self, Want};
-use crate::report::hprof_text::{Report, Sections};
-use crate::report::number::grouped;
+use hprof_index::Error;
+use hprof_input::file::TextFile;
+use hprof_query::recordings::profile::Origin;
+use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_report::hprof_text::{Report, Sections};
+use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::profile::Origin;
-use crate::query::recordings::profile::Profile;
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::stack_filter::StackFilter;
-use crate::query::recordings::stacks::{
+use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::recordings::profile::Origin;
+use hprof_query::recordings::profile::Profile;
+use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::stack_filter::StackFilter;
+use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, Of, Question, SiteUnit, Stacks, TooLarge,
 };
-use crate::report::number::grouped;
-use crate::report::stacks::flamegraph::{Look, Palette, Scale};
-use crate::report::stacks::{flamegraph, folded, speedscope};
+use hprof_report::number::grouped;
+use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
+use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
 use crate::cli::shared::keys::{Key, keys};

@@ -2,10 +2,10 @@
 
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::classes::suggestions;
-use crate::query::recordings::profile::{Frame, Traces};
-use crate::query::recordings::stack_filter::StackFilter;
+use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::classes::suggestions;
+use hprof_query::recordings::profile::{Frame, Traces};
+use hprof_query::recordings::stack_filter::StackFilter;
 
 /// Says that no row matches, `what` being a row, and what frames there are that are like those asked for.
 pub(super) fn note(input: &RecordedInput, what: &str, filter: &StackFilter, traces: &Traces) {

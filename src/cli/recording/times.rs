@@ -4,11 +4,11 @@ use crate::cli::Outcome;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
-use crate::query::recordings::cputime::{self, Question, Row};
-use crate::query::recordings::profile::{Profile, Times, Traces};
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::number::grouped;
+use hprof_query::recordings::cputime::{self, Question, Row};
+use hprof_query::recordings::profile::{Profile, Times, Traces};
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::number::grouped;
 
 use super::columns::{self, Beside};
 use super::no_match;

@@ -9,10 +9,10 @@ use crate::cli::pages::ask::{Answered, Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::names::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
-use crate::report::escape;
-use crate::report::grid::{Grid, Piece};
-use crate::report::html::{self, Links, text};
-use crate::report::number::grouped;
+use hprof_report::escape;
+use hprof_report::grid::{Grid, Piece};
+use hprof_report::html::{self, Links, text};
+use hprof_report::number::grouped;
 
 /// What stands beside the sections: style, head, and what is said of those that do not fit.
 const MARGIN: usize = 64 << 10;

@@ -7,9 +7,9 @@ use super::sections::Section;
 use crate::cli::pages::ask::Ask;
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
-use crate::report::grid::{Grid, Piece};
-use crate::report::markdown::{code, table_cell, text};
-use crate::report::number::{grouped, human_bytes};
+use hprof_report::grid::{Grid, Piece};
+use hprof_report::markdown::{code, table_cell, text};
+use hprof_report::number::{grouped, human_bytes};
 
 /// Rows of a table.
 const ROWS: usize = 20;

@@ -18,7 +18,7 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::out_file::OutFile;
 use crate::cli::shared::{messages, output};
-use crate::report::json::SCHEMA_VERSION;
+use hprof_report::json::SCHEMA_VERSION;
 
 use sections::Section;
 

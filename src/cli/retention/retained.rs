@@ -2,12 +2,12 @@
 
 use roaring::RoaringBitmap;
 
-use crate::query::dominators::retained::{self, Retained};
-use crate::query::objects::selection::{Selection, What};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::{grouped, percent};
+use hprof_query::dominators::retained::{self, Retained};
+use hprof_query::objects::selection::{Selection, What};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -1,17 +1,17 @@
 //! `roots`: the GC roots, and what they hold.
 
-use crate::hprof::RootKind;
-use crate::index::Quiet;
-use crate::index::objects::roots::Roots;
-use crate::query::objects::label::Labels;
-use crate::query::objects::selection::ThreadPattern;
-use crate::query::paths::roots::{self, KindRow, Question, Row, Thread};
-use crate::query::threads::frames::Frames;
-use crate::query::threads::{self, Threads};
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::{grouped, percent};
-use crate::report::value::id;
+use hprof_index::Quiet;
+use hprof_index::objects::roots::Roots;
+use hprof_parser::RootKind;
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::selection::ThreadPattern;
+use hprof_query::paths::roots::{self, KindRow, Question, Row, Thread};
+use hprof_query::threads::frames::Frames;
+use hprof_query::threads::{self, Threads};
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::{grouped, percent};
+use hprof_report::value::id;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

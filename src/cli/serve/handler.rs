@@ -16,8 +16,8 @@ use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
 use crate::cli::pages::site::Has;
 use crate::cli::pages::{self, Reply, assets};
-use crate::report::escape;
-use crate::report::number::{grouped, percent};
+use hprof_report::escape;
+use hprof_report::number::{grouped, percent};
 
 /// A page that takes longer shows how far it is, and comes again by itself.
 const PATIENCE: Duration = Duration::from_millis(1500);

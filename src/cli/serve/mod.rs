@@ -22,7 +22,7 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
-use crate::query::objects::condition::size;
+use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli serve heap.hprof

@@ -15,8 +15,8 @@ use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk;
-use crate::index::Progress;
-use crate::input::file::TextFile;
+use hprof_index::Progress;
+use hprof_input::file::TextFile;
 
 /// The variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
@@ -167,7 +167,7 @@ fn answer(site: &Site, target: &str, is_json: bool) {
 fn open(site: &Site, number: usize) -> anyhow::Result<()> {
     let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
     let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };
-    if TextFile::open(dump).map_err(crate::index::Error::from)?.is_some() {
+    if TextFile::open(dump).map_err(hprof_index::Error::from)?.is_some() {
         return Ok(());
     }
     let input = Input::of_words(dump, &site.options)?;

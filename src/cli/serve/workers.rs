@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use super::worker::{Question, Said, VARIABLE};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
-use crate::index::storage::memory;
+use hprof_index::storage::memory;
 
 /// Questions after which a worker is replaced: what it may have lost of its memory comes back.
 const MAX_QUESTIONS: u32 = 5000;

@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
-use crate::index::layout::object_layout::LayoutOverride;
-use crate::index::layout::sizes::Sizes;
-use crate::index::storage::memory;
-use crate::index::{Error, Heap, ObjectGraph, Options, Progress};
-use crate::query::objects::condition::size;
-use crate::query::objects::selection::Selection;
-use crate::report::Format;
+use hprof_index::layout::object_layout::LayoutOverride;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::storage::memory;
+use hprof_index::{Error, Heap, ObjectGraph, Options, Progress};
+use hprof_query::objects::condition::size;
+use hprof_query::objects::selection::Selection;
+use hprof_report::Format;
 
 use super::progress_bar::Bar;
 use super::terminal::ColorArg;

@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::index::{Heap, ObjectGraph, Options, Progress};
-use crate::report::grid::Grid;
+use hprof_index::{Heap, ObjectGraph, Options, Progress};
+use hprof_report::grid::Grid;
 
 /// In which form answers are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

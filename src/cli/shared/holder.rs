@@ -1,9 +1,9 @@
 //! What holds much of a heap, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
-use crate::hprof::names;
-use crate::query::leaks::holders::{Field, Held, Holder};
-use crate::report::number::grouped;
-use crate::report::{escape, fit};
+use hprof_parser::names;
+use hprof_query::leaks::holders::{Field, Held, Holder};
+use hprof_report::number::grouped;
+use hprof_report::{escape, fit};
 
 /// What holds much, in so many columns: packages are left out before names are cut.
 pub(crate) fn fitted(holder: &Holder, room: usize) -> String {

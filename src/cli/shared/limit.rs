@@ -1,6 +1,6 @@
 //! `--top`: how many rows an answer shows, and its default.
 
-use crate::report::Format;
+use hprof_report::Format;
 
 /// Rows of a table when nothing is said, for most commands.
 pub(crate) const DEFAULT_TOP: usize = 30;

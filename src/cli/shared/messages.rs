@@ -3,19 +3,19 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::hprof::ObjectId;
-use crate::index::model::problem::Severity;
-use crate::index::model::summary::Summary;
-use crate::index::{Error, Heap, ObjectGraph};
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::classes::suggestions;
-use crate::query::dump::doctor::{Extent, RetainedSizes};
-use crate::query::objects::selection::{Selection, ThreadPattern, What};
-use crate::query::recordings::profile::StartedThread;
-use crate::query::threads::Answer as Threads;
-use crate::report::ink::Ink;
-use crate::report::number::{counted, grouped};
-use crate::report::{escape, fit};
+use hprof_index::model::problem::Severity;
+use hprof_index::model::summary::Summary;
+use hprof_index::{Error, Heap, ObjectGraph};
+use hprof_parser::ObjectId;
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::classes::suggestions;
+use hprof_query::dump::doctor::{Extent, RetainedSizes};
+use hprof_query::objects::selection::{Selection, ThreadPattern, What};
+use hprof_query::recordings::profile::StartedThread;
+use hprof_query::threads::Answer as Threads;
+use hprof_report::ink::Ink;
+use hprof_report::number::{counted, grouped};
+use hprof_report::{escape, fit};
 
 use super::{desk, object, terminal};
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::hprof::ObjectId;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::objects::meaning;
-use crate::report::escape;
-use crate::report::value::Value;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::ObjectId;
+use hprof_query::objects::meaning;
+use hprof_report::escape;
+use hprof_report::value::Value;
 
 /// The name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {

@@ -1,8 +1,8 @@
 //! Columns that all answers have whose rows are objects.
 
-use crate::hprof::ObjectId;
-use crate::report::column::{Align, Column, Fit};
-use crate::report::value::Value;
+use hprof_parser::ObjectId;
+use hprof_report::column::{Align, Column, Fit};
+use hprof_report::value::Value;
 
 use super::object;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::index::storage::temporary_files::Temporary;
+use hprof_index::storage::temporary_files::Temporary;
 
 /// A file that is being written. Dropped without [`OutFile::commit`], nothing of it stays.
 pub(crate) struct OutFile {

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use crate::report::table::Style;
+use hprof_report::table::Style;
 
 use super::args::Output;
 use super::{desk, terminal};
@@ -61,5 +61,5 @@ pub(crate) fn style(output: &Output) -> Style {
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
-    crate::query::recordings::profile::rfc3339(milliseconds, 0)
+    hprof_query::recordings::profile::rfc3339(milliseconds, 0)
 }

@@ -1,10 +1,10 @@
 //! How steps of a path and roots are shown.
 
-use crate::query::objects::strength::Strength;
-use crate::query::paths::steps::{RootView, Step};
-use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::escape;
-use crate::report::value::{Value, id, list, record};
+use hprof_query::objects::strength::Strength;
+use hprof_query::paths::steps::{RootView, Step};
+use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::escape;
+use hprof_report::value::{Value, id, list, record};
 
 use super::object_columns::{self, Named};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::index::Progress;
+use hprof_index::Progress;
 
 use super::desk::{self, Watcher};
 

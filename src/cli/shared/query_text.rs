@@ -7,7 +7,7 @@ use anyhow::Context;
 use unicode_width::UnicodeWidthStr;
 
 use super::messages;
-use crate::report::escape;
+use hprof_report::escape;
 
 /// The query of a file, or of stdin if that is `-`; no more than one byte beyond the longest.
 pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::index::layout::sizes::Sizes;
-use crate::index::{Error, Heap, Quiet};
-use crate::input::file::TextFile;
-use crate::query::objects::label::Labels;
-use crate::query::objects::selection::ThreadPattern;
-use crate::query::recordings::profile::Profile;
-use crate::query::recordings::profile::binary::{self, Want};
-use crate::query::recordings::profile::text::{self, TextReport};
-use crate::query::threads::{self, Threads, stack_owners};
-use crate::report::json;
-use crate::report::number::grouped;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::{Error, Heap, Quiet};
+use hprof_input::file::TextFile;
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::selection::ThreadPattern;
+use hprof_query::recordings::profile::Profile;
+use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_query::recordings::profile::text::{self, TextReport};
+use hprof_query::threads::{self, Threads, stack_owners};
+use hprof_report::json;
+use hprof_report::number::grouped;
 
 use super::args::Input;
 use super::messages;

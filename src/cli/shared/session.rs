@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dump::unreachable::Unreachable;
-use crate::report::Format;
-use crate::report::answer::Answer;
-use crate::report::json::Dump;
-use crate::report::table::Style;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::dump::unreachable::Unreachable;
+use hprof_report::Format;
+use hprof_report::answer::Answer;
+use hprof_report::json::Dump;
+use hprof_report::table::Style;
 
 use super::args::{Input, Output};
 use super::{desk, output};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source;
-use crate::report::column::{Column, Kind};
-use crate::report::json::Dump;
-use crate::report::value::Value;
+use hprof_report::column::{Column, Kind};
+use hprof_report::json::Dump;
+use hprof_report::value::Value;
 
 /// Dumps on the command line.
 #[derive(Debug, clap::Args)]

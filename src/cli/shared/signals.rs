@@ -36,9 +36,9 @@ mod unix {
 
     use libc::{c_int, c_void, sigaction, siginfo_t};
 
-    use crate::index::storage::temporary_files;
-    use crate::input::mapped_files::{self, Content};
-    use crate::report::escape;
+    use hprof_index::storage::temporary_files;
+    use hprof_input::mapped_files::{self, Content};
+    use hprof_report::escape;
 
     /// What handlers need.
     struct State {

@@ -2,12 +2,12 @@
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
-use crate::hprof::TraceSerial;
-use crate::query::recordings::profile::{Frame, Trace, Traces};
-use crate::query::threads::frames::NATIVE;
-use crate::report::answer::{Answer, Line};
-use crate::report::column::{Column, Columns, Kind};
-use crate::report::value::list;
+use hprof_parser::TraceSerial;
+use hprof_query::recordings::profile::{Frame, Trace, Traces};
+use hprof_query::threads::frames::NATIVE;
+use hprof_report::answer::{Answer, Line};
+use hprof_report::column::{Column, Columns, Kind};
+use hprof_report::value::list;
 
 /// Columns of space before a frame.
 const INDENT: usize = 8;

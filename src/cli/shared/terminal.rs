@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use clap::{ArgMatches, ValueEnum};
 
-use crate::report::table::Style;
+use hprof_report::table::Style;
 
 use super::desk;
 

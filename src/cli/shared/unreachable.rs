@@ -1,7 +1,7 @@
 //! What commands that cover reachable objects say of the others.
 
-use crate::query::dump::unreachable::Unreachable;
-use crate::report::number::{human_bytes, percent};
+use hprof_query::dump::unreachable::Unreachable;
+use hprof_report::number::{human_bytes, percent};
 
 use super::args::Input;
 use super::messages;

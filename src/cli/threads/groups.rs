@@ -1,14 +1,14 @@
 //! Threads grouped by pools and by equal stacks, for `threads --group`.
 
-use crate::index::Quiet;
-use crate::query::threads::groups::{Group, Groups};
-use crate::query::threads::{Question, State, Threads};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Line, NoRows};
-use crate::report::column::{Column, Columns, Field, Fit, Kind};
-use crate::report::number::{counted, grouped};
-use crate::report::table::Style;
-use crate::report::value::{id, list, record};
+use hprof_index::Quiet;
+use hprof_query::threads::groups::{Group, Groups};
+use hprof_query::threads::{Question, State, Threads};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Line, NoRows};
+use hprof_report::column::{Column, Columns, Field, Fit, Kind};
+use hprof_report::number::{counted, grouped};
+use hprof_report::table::Style;
+use hprof_report::value::{id, list, record};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};

@@ -2,18 +2,18 @@
 
 use rayon::prelude::*;
 
-use crate::index::Quiet;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::threads::{
+use hprof_index::Quiet;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_query::threads::{
     Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
 };
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Line, NoRows};
-use crate::report::column::{Column, Columns, Field, Fit, Kind};
-use crate::report::number::grouped;
-use crate::report::stacks::thread_dump::{self, Locals};
-use crate::report::table::Style;
-use crate::report::value::{Value, id, list, record};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Line, NoRows};
+use hprof_report::column::{Column, Columns, Field, Fit, Kind};
+use hprof_report::number::grouped;
+use hprof_report::stacks::thread_dump::{self, Locals};
+use hprof_report::table::Style;
+use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};

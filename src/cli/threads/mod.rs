@@ -4,15 +4,15 @@ mod groups;
 mod heap;
 mod started;
 
-use crate::index::{Error, Quiet};
-use crate::input::file::TextFile;
-use crate::query::objects::selection::ThreadPattern;
-use crate::query::recordings::started_threads;
-use crate::query::threads::{Kind, Question, SortBy, State, Threads, Which};
-use crate::report::Format;
-use crate::report::answer::Declared;
-use crate::report::column::Column;
-use crate::report::stacks::thread_dump::Locals;
+use hprof_index::{Error, Quiet};
+use hprof_input::file::TextFile;
+use hprof_query::objects::selection::ThreadPattern;
+use hprof_query::recordings::started_threads;
+use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
+use hprof_report::Format;
+use hprof_report::answer::Declared;
+use hprof_report::column::Column;
+use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;
 use super::shared::keys::{Key, keys};

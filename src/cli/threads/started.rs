@@ -1,15 +1,15 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
-use crate::hprof::TraceSerial;
-use crate::query::recordings::profile::StartedThread;
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::started_threads::{self, Answer as Found, Question};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::grouped;
-use crate::report::table::Style;
-use crate::report::value::{Value, id};
+use hprof_parser::TraceSerial;
+use hprof_query::recordings::profile::StartedThread;
+use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::started_threads::{self, Answer as Found, Question};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::grouped;
+use hprof_report::table::Style;
+use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::messages;

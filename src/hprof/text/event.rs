@@ -1,9 +1,9 @@
 //! What lines of a text report say.
 
 use super::serials::Serials;
-use crate::hprof::ObjectId;
-use crate::hprof::RootKind;
-use crate::hprof::TraceSerial;
+use crate::ObjectId;
+use crate::RootKind;
+use crate::TraceSerial;
 
 /// What a line says. Names are bytes as they stand in the file.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,8 @@
 
 use super::event::{Array, ClassReference, Event, Object, Root};
 use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
-use crate::hprof::ObjectId;
-use crate::hprof::RootKind;
+use crate::ObjectId;
+use crate::RootKind;
 
 /// What the lines with an indent belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

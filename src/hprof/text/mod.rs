@@ -29,5 +29,5 @@ mod trace;
 pub use date::rfc3339;
 pub use event::Event;
 pub use reader::Reader;
-pub(crate) use reader::{END_OF_FILE, is_report};
+pub use reader::{END_OF_FILE, is_report};
 pub use serials::Serials;

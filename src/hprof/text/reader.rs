@@ -66,7 +66,7 @@ impl Section {
 }
 
 /// What a file that ends too early is said to hold there.
-pub(crate) const END_OF_FILE: &[u8] = b"the end of the file";
+pub const END_OF_FILE: &[u8] = b"the end of the file";
 
 impl<'r> Reader<'r> {
     /// A reader of a text from its start.
@@ -116,7 +116,7 @@ impl<'r> Reader<'r> {
 
 /// Whether a file that starts with these bytes is a text report without the usual header: its first line that is not
 /// blank begins a record. Parts of reports are handed on in mails, and `cpu=old` and Android have no header.
-pub(crate) fn is_report(start: &[u8]) -> bool {
+pub fn is_report(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let end = start.iter().take(LONGEST_START).position(|byte| *byte == b'\n');
     let line =

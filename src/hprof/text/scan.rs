@@ -1,6 +1,6 @@
 //! Taking a line apart: literals, numbers, words.
 
-use crate::hprof::{ObjectId, TraceSerial};
+use crate::{ObjectId, TraceSerial};
 
 /// What is left of a line.
 #[derive(Debug, Clone, Copy)]

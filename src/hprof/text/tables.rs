@@ -3,7 +3,7 @@
 
 use super::event::{Event, Ranking, Row, Site};
 use super::scan::Scan;
-use crate::hprof::TraceSerial;
+use crate::TraceSerial;
 
 /// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
 pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {

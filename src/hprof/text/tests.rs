@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
-use crate::hprof::ObjectId;
-use crate::hprof::TraceSerial;
+use crate::ObjectId;
+use crate::TraceSerial;
 use std::io::BufReader;
 
 use super::event::*;
 use super::*;
-use crate::hprof::RootKind;
+use crate::RootKind;
 
 /// What a text says, each line by itself; events without a meaning are left out.
 fn each<T>(text: &str, of: impl Fn(Event<'_>) -> T) -> Vec<(u64, T)> {

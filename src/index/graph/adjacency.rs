@@ -14,11 +14,11 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 
 use super::numbers::{NONE, ObjectIndex};
-use crate::index::storage::checked_column::CheckedColumn;
-use crate::index::storage::prefetch::prefetch;
+use crate::storage::checked_column::CheckedColumn;
+use crate::storage::prefetch::prefetch;
 
 /// Objects in a group.
-pub(crate) const GROUP: u32 = 16;
+pub const GROUP: u32 = 16;
 pub(super) const GROUP_BYTES: usize = GROUP as usize;
 /// Length that stands for a long list.
 const LONG: u8 = 255;
@@ -85,7 +85,7 @@ impl AdjacencyLists {
     }
 
     /// All lists at once, after all bytes were checked.
-    pub(crate) fn view(&self) -> AdjacencyView<'_> {
+    pub fn view(&self) -> AdjacencyView<'_> {
         AdjacencyView { groups: self.groups.all(), bytes: self.bytes.all(), objects: self.objects }
     }
 }
@@ -98,7 +98,7 @@ fn long_length(bytes: &[u8]) -> usize {
 
 /// All lists as plain slices, for walks over all of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AdjacencyView<'a> {
+pub struct AdjacencyView<'a> {
     groups: &'a [U64],
     bytes: &'a [u8],
     objects: u32,
@@ -112,7 +112,7 @@ impl<'a> AdjacencyView<'a> {
 
     /// Calls `visit` with each node of a group and its list. `group` is the number of the group.
     #[inline(always)]
-    pub(crate) fn group(&self, group: u32, mut visit: impl FnMut(u32, Targets<'a>)) {
+    pub fn group(&self, group: u32, mut visit: impl FnMut(u32, Targets<'a>)) {
         let first = group * GROUP;
         let count = GROUP.min(self.objects.saturating_sub(first));
         self.lists_of(group, |within, row| {
@@ -154,7 +154,7 @@ impl<'a> AdjacencyView<'a> {
 
     /// The list of an object.
     #[inline]
-    pub(crate) fn list(&self, object: u32) -> Targets<'a> {
+    pub fn list(&self, object: u32) -> Targets<'a> {
         let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {
             return Targets::none();
         };
@@ -172,13 +172,13 @@ impl<'a> AdjacencyView<'a> {
 
     /// Starts to bring the place of an object's list into the cache.
     #[inline(always)]
-    pub(crate) fn prefetch_place(&self, object: u32) {
+    pub fn prefetch_place(&self, object: u32) {
         prefetch(self.groups, (object / GROUP) as usize);
     }
 
     /// Starts to bring an object's list into the cache; its place should be there.
     #[inline(always)]
-    pub(crate) fn prefetch_list(&self, object: u32) {
+    pub fn prefetch_list(&self, object: u32) {
         if let Some(start) = self.groups.get((object / GROUP) as usize) {
             prefetch(self.bytes, usize::try_from(start.get()).unwrap_or(usize::MAX));
         }
@@ -207,7 +207,7 @@ impl<'a> Targets<'a> {
 
     /// The target, if the list holds exactly one.
     #[inline]
-    pub(crate) fn only(mut self) -> Option<u32> {
+    pub fn only(mut self) -> Option<u32> {
         let first = self.next()?;
         self.bytes.is_empty().then_some(first.0)
     }

@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::adjacency::{GROUP, Targets};
 use super::graph_view::GraphView;
 use super::peel::Peeled;
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::storage::scratch::{Array, ScratchArena};
 
 /// Nodes in a chunk: whole groups and whole words of bits.
 const CHUNK: u32 = 1 << 16;

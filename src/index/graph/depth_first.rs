@@ -4,8 +4,8 @@
 use std::io;
 
 use super::core::{Core, Edges};
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, ScratchArena, Stack};
+use crate::storage::prefetch::prefetch;
+use crate::storage::scratch::{Array, ScratchArena, Stack};
 
 /// A depth-first search. Number 0 is the virtual root, which leads to all roots. Numbers of nodes are in their records.
 pub(crate) struct Walk {

@@ -11,8 +11,8 @@ use super::order::{self, Order, WeightsView};
 use super::peel::{self, PeelStates};
 use super::semi_nca::{self, Dominators};
 use super::transpose::EDGE_BYTES;
-use crate::index::storage::scratch::ScratchArena;
-use crate::progress::Progress;
+use crate::storage::scratch::ScratchArena;
+use hprof_input::progress::Progress;
 
 /// Memory that transposing gets at least.
 const MIN_TRANSPOSE_BYTES: u64 = 32 << 20;

@@ -1,8 +1,8 @@
 //! The graph as its algorithms see it: adjacency lists, labels, roots.
 
 use super::adjacency::AdjacencyView;
-pub(crate) use super::numbers::NONE;
-use crate::index::storage::prefetch::prefetch;
+pub use super::numbers::NONE;
+use crate::storage::prefetch::prefetch;
 
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]
@@ -19,18 +19,18 @@ pub(crate) struct GraphView<'a> {
 /// In a heap, that is an object's class object. There are as many such edges as objects, and most lead to roots, so they
 /// are not in the adjacency lists.
 #[derive(Debug)]
-pub(crate) struct Labels<'a> {
+pub struct Labels<'a> {
     /// The label of each node, `width` bytes each, little-endian.
     pub(crate) column: &'a [u8],
     pub(crate) width: u8,
     /// What a label stands for: a node, or [`NONE`].
-    pub(crate) targets: &'a [u32],
+    pub targets: &'a [u32],
 }
 
 impl Labels<'_> {
     /// The label of a node. One that has no target gives none.
     #[inline(always)]
-    pub(crate) fn of(&self, node: u32) -> usize {
+    pub fn of(&self, node: u32) -> usize {
         let at = node as usize;
         let byte = |at: usize| self.column.get(at).map_or(0, |byte| usize::from(*byte));
         match self.width {
@@ -43,19 +43,19 @@ impl Labels<'_> {
 
     /// The label of a node, if it is one of those that stand for nodes or for none.
     #[inline(always)]
-    pub(crate) fn known(&self, node: u32) -> Option<usize> {
+    pub fn known(&self, node: u32) -> Option<usize> {
         Some(self.of(node)).filter(|label| *label < self.targets.len())
     }
 
     /// Starts to bring the label of a node into the cache.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, node: u32) {
+    pub fn prefetch(&self, node: u32) {
         prefetch(self.column, node as usize * usize::from(self.width));
     }
 
     /// The node that a label stands for.
     #[inline(always)]
-    pub(crate) fn target(&self, label: usize) -> u32 {
+    pub fn target(&self, label: usize) -> u32 {
         self.targets.get(label).copied().unwrap_or(NONE)
     }
 }

@@ -18,7 +18,7 @@ use super::core::{Core, Numbers};
 use super::graph_view::{GraphView, NONE};
 use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::semi_nca::Dominators;
-use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
+use crate::storage::scratch::{Array, ScratchArena, atomic_u32};
 
 /// The virtual root as a dominator.
 pub(crate) const OUTSIDE: u32 = u32::MAX - 1;

@@ -8,7 +8,7 @@
 //! * [`tree`] is the dominator tree as a file stores it; `tree_columns` makes its columns.
 //!
 //! Nodes are numbers from 0. Nothing here knows of dumps, classes or files: imports are of [`super::storage`] and
-//! [`crate::progress`] alone.
+//! [`hprof_input::progress`] alone.
 //!
 //! The algorithms index arrays that they have made by numbers that they have made. What comes from a file is checked
 //! where it is decoded ([`adjacency::Targets`]).
@@ -17,18 +17,18 @@
 pub mod adjacency;
 mod core;
 mod depth_first;
-pub(in crate::index) mod dominators;
-pub(crate) mod graph_view;
+pub(crate) mod dominators;
+pub mod graph_view;
 mod leaves;
 pub mod numbers;
-pub(in crate::index) mod order;
+pub(crate) mod order;
 mod peel;
-pub(in crate::index) mod referrers;
+pub(crate) mod referrers;
 mod semi_nca;
-pub(in crate::index) mod stitcher;
+pub(crate) mod stitcher;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
-pub(in crate::index) mod transpose;
+pub(crate) mod transpose;
 pub mod tree;
-pub(in crate::index) mod tree_columns;
+pub(crate) mod tree_columns;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// No node.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// The dense number of an object in the index, from 0, in ascending order of object IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -43,7 +43,7 @@ macro_rules! number {
 number!(ObjectIndex TreePosition);
 
 /// A range in chunks of at most `size`.
-pub(crate) fn chunks(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
+pub fn chunks(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
     let size = size.max(1);
     let starts = range.clone().step_by(size as usize);
     starts.map(|start| start..start.saturating_add(size).min(range.end)).collect()

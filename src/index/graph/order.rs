@@ -17,9 +17,9 @@ use super::graph_view::NONE;
 use super::leaves::{Forest, OUTSIDE};
 use super::peel::{MAX_LEVEL, Peeled};
 use super::tree::APART;
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
-use crate::progress::Progress;
+use crate::storage::prefetch::prefetch;
+use crate::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
+use hprof_input::progress::Progress;
 
 /// What each node weighs, as it is kept.
 #[derive(Debug)]

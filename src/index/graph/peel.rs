@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::adjacency::{GROUP, Targets};
 use super::graph_view::{GraphView, NONE};
-use crate::index::storage::scratch::{Array, ScratchArena, atomic_u8};
+use crate::storage::scratch::{Array, ScratchArena, atomic_u8};
 
 /// A root: edges into it do not matter.
 const ROOT: u8 = 0x80;

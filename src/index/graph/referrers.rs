@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::adjacency::{AdjacencyView, Encoded, Encoder, GROUP};
 use super::transpose::{BUCKET, Buckets, EDGE_BYTES, Sink, bucket_count, buckets, too_many};
-use crate::index::storage::scratch::ScratchArena;
+use crate::storage::scratch::ScratchArena;
 
 /// Groups in a chunk.
 const CHUNK: u32 = 1 << 12;

@@ -15,8 +15,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
 use super::transpose::{self, Sink, Transposed, TransposedView, bucket_count};
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, ScratchArena, Stack, atomic_u32};
+use crate::storage::prefetch::prefetch;
+use crate::storage::scratch::{Array, ScratchArena, Stack, atomic_u32};
 
 /// A node in the forest of nodes that are done.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::storage::scratch::{Array, ScratchArena};
 
 const BUCKET_BITS: u32 = 16;
 /// Targets in a bucket.

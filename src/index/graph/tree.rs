@@ -19,8 +19,8 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::numbers::{ObjectIndex, TreePosition};
-use crate::index::storage::bit_packed::{BitPackedColumn, Numbers};
-use crate::index::storage::checked_column::CheckedColumn;
+use crate::storage::bit_packed::{BitPackedColumn, Numbers};
+use crate::storage::checked_column::CheckedColumn;
 
 /// Positions of a block.
 pub(crate) const BLOCK: u32 = 64;
@@ -133,7 +133,7 @@ impl Tree {
     }
 
     /// Calls `visit` with the positions of some objects, in order. They are many, and ascend.
-    pub(crate) fn positions_of(
+    pub fn positions_of(
         &self,
         objects: impl IntoIterator<Item = ObjectIndex>,
         mut visit: impl FnMut(ObjectIndex, TreePosition),

@@ -8,7 +8,7 @@ use zerocopy::little_endian::U32;
 
 use super::order::{Order, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::storage::scratch::{Array, ScratchArena};
 
 /// The columns, before they are bit-packed.
 #[derive(Debug)]

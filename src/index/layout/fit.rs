@@ -8,12 +8,12 @@
 //! Writers that state real sizes (`Object` > 0: Android) need no distances for instances. The HPROF agent states them in
 //! ALLOC SITES; its ids are numbers, not addresses. The layout is then fitted to the stated sizes.
 
-use crate::hprof::{BasicType, IdSize, Version};
+use hprof_parser::{BasicType, IdSize, Version};
 
 use super::measured;
 use super::object_layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::{ClassKind, ClassRow};
+use crate::model::summary::Summary;
+use crate::model::tables::{ClassKind, ClassRow};
 
 /// Where a layout comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -69,13 +69,13 @@ impl Evidence {
 }
 
 /// The shapes of all classes under a layout.
-pub(crate) struct Shapes {
+pub struct Shapes {
     shapes: Vec<Shape>,
 }
 
 impl Shapes {
     /// Lays out all classes. Classes whose superclass is missing are laid out as if it were java.lang.Object.
-    pub(crate) fn new(summary: &Summary, own: &[FieldCounts], layout: &Layout) -> Self {
+    pub fn new(summary: &Summary, own: &[FieldCounts], layout: &Layout) -> Self {
         let header = Shape::of_header(layout);
         let none = FieldCounts::default();
         let shapes = summary.class_table().derive(|class, above| {
@@ -85,14 +85,14 @@ impl Shapes {
     }
 
     /// The size of a class's instances by the layout.
-    pub(crate) fn size(&self, layout: &Layout, class: usize) -> u64 {
+    pub fn size(&self, layout: &Layout, class: usize) -> u64 {
         let shape = self.shapes.get(class);
         layout.instance_size(shape.map_or(u64::from(layout.header_bytes), |shape| shape.end))
     }
 }
 
 /// The own fields of each class, hidden ones of the JVM included, for a packing.
-pub(crate) fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
+pub fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
     summary.classes().iter().map(|class| own_fields_of(summary, class, packing, word_bytes)).collect()
 }
 
@@ -321,8 +321,8 @@ pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::index::{Heap, Options};
-    use crate::progress::Quiet;
+    use crate::{Heap, Options};
+    use hprof_input::progress::Quiet;
 
     /// With distances, with sizes that ALLOC SITES state, of 32 and 64 bits.
     const SAMPLES: [&str; 8] = [

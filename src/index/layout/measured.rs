@@ -3,9 +3,9 @@
 use super::measurements::{
     ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, SHORT, array_kind, element_of_kind,
 };
-use crate::hprof::BasicType;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassRow;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::model::tables::ClassRow;
+use hprof_parser::BasicType;
 
 /// The distances of a class's instances.
 pub fn distance(class: &ClassRow) -> Distance {

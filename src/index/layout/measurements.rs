@@ -4,7 +4,7 @@
 //! These are facts of the dump. What sizes follow from them is decided in [`super::object_layout`] and [`super::sizes`], so
 //! that another layout (`--layout`) needs no other scan.
 
-use crate::hprof::BasicType;
+use hprof_parser::BasicType;
 
 /// The smallest distance seen from an object of some kind to the next object in address order.
 ///

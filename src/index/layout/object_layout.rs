@@ -10,7 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::hprof::BasicType;
+use hprof_parser::BasicType;
 
 /// How fields are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -103,7 +103,7 @@ pub(crate) const fn align_up(bytes: u64, to: u64) -> u64 {
 
 /// How many fields a class has of each kind, its own ones only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct FieldCounts {
+pub struct FieldCounts {
     pub(crate) references: u32,
     pub(crate) eights: u32,
     pub(crate) fours: u32,
@@ -134,7 +134,7 @@ impl FieldCounts {
     }
 
     /// Takes one field away.
-    pub(crate) fn remove(&mut self, kind: BasicType) {
+    pub fn remove(&mut self, kind: BasicType) {
         let count = self.count_of(kind);
         *count = count.saturating_sub(1);
     }

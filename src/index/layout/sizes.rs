@@ -8,14 +8,14 @@
 //!   class's static fields behind it.
 //! * StackChunk: the instance part, fitted likewise, and the stack behind it, whose size is a field.
 
-use crate::hprof::BasicType;
+use hprof_parser::BasicType;
 
 use super::fit::{self, Fit, STACK_CHUNK, Shapes, Source};
 use super::measured;
 use super::measurements::Lengths;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::model::tables::ClassKind;
 
 /// Where the size of a class's instances comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -240,7 +240,7 @@ fn stack_bytes(layout: &Layout, words: u32) -> u64 {
 ///
 /// HotSpot adds those after the real ones: `<resolved_references>`, `<signers>` and others in angle brackets, which no
 /// Java field can have in its name; JDK 8 also a last one called `init_lock`.
-fn statics_of(summary: &Summary, layout: &Layout, class: &crate::index::model::tables::ClassRow) -> u64 {
+fn statics_of(summary: &Summary, layout: &Layout, class: &crate::model::tables::ClassRow) -> u64 {
     let mut counts = FieldCounts::default();
     let mut init_lock = false;
     for (name, kind, _) in summary.raw_statics(class).filter(|(name, ..)| !name.starts_with(b"<")) {

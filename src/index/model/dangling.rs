@@ -1,6 +1,6 @@
 //! References to objects that a dump does not hold, counted while the references are read.
 
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// Distinct ids that are told apart; more are "at least so many". Sixteen megabytes of them.
 const MAX_IDS: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The stage `summary`: all that is known of a dump without looking at single objects.
 //!
-//! Facts only. Sizes follow from them by [`crate::index::layout::sizes`], for the fitted layout or any other.
+//! Facts only. Sizes follow from them by [`crate::layout::sizes`], for the fitted layout or any other.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -9,10 +9,10 @@ use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
-use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, Version};
-use crate::index::layout::measurements::PRIMITIVE_LENGTHS;
-use crate::index::storage::column::Column;
-use crate::index::storage::id_map::IdMap;
+use crate::layout::measurements::PRIMITIVE_LENGTHS;
+use crate::storage::column::Column;
+use crate::storage::id_map::IdMap;
+use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, Version};
 
 pub use super::tables::ClassNumber;
 
@@ -39,7 +39,7 @@ pub struct Tables {
     pub(crate) frames: Column<PlaceRow>,
     pub(crate) traces: Column<PlaceRow>,
     pub(crate) loads: Column<LoadRow>,
-    pub(crate) threads: Column<ThreadRow>,
+    pub threads: Column<ThreadRow>,
     pub(crate) segments: Column<SegmentRow>,
     pub(crate) records: Column<RecordRow>,
     pub(crate) loaders: Column<LoaderRow>,
@@ -138,7 +138,7 @@ impl Summary {
         self
     }
 
-    pub(crate) fn tables(&self) -> &Tables {
+    pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
@@ -220,7 +220,7 @@ impl Summary {
     }
 
     /// The same, but for comparing names: as bytes.
-    pub(crate) fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
+    pub fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
         let rows = self.field_rows(class).iter();
         rows.filter_map(|row| Some((self.raw_text(row.name.get()), BasicType::from_code(row.kind)?)))
     }
@@ -251,7 +251,7 @@ impl Summary {
     }
 
     /// The boot loader's class of this name.
-    pub(crate) fn boot_class(&self, name: &str) -> Option<ClassNumber> {
+    pub fn boot_class(&self, name: &str) -> Option<ClassNumber> {
         let mut classes = self.numbered_classes();
         Some(classes.find(|(_, row)| row.loader.get() == 0 && self.is_named(row, name))?.0)
     }

@@ -2,12 +2,12 @@
 //!
 //! All rows are little-endian and unaligned, so that a mapped section is a slice of rows without a copy.
 //! `docs/index-format.md` describes them byte by byte; a change of any row needs a new
-//! [`crate::index::storage::store::FORMAT_VERSION`].
+//! [`crate::storage::store::FORMAT_VERSION`].
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::hprof::BasicType;
+use hprof_parser::BasicType;
 
 /// Declares a row and derives what a section of them needs.
 macro_rules! rows {
@@ -361,13 +361,13 @@ impl ClassRow {
     }
 }
 
-impl From<crate::index::layout::measurements::Distance> for DistanceRow {
-    fn from(distance: crate::index::layout::measurements::Distance) -> Self {
+impl From<crate::layout::measurements::Distance> for DistanceRow {
+    fn from(distance: crate::layout::measurements::Distance) -> Self {
         Self { min: distance.min.into(), hits: distance.hits.into(), seen: distance.seen.into() }
     }
 }
 
-impl From<DistanceRow> for crate::index::layout::measurements::Distance {
+impl From<DistanceRow> for crate::layout::measurements::Distance {
     fn from(row: DistanceRow) -> Self {
         Self { min: row.min.get(), hits: row.hits.get(), seen: row.seen.get() }
     }

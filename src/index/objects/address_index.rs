@@ -11,12 +11,12 @@ use std::io;
 use zerocopy::little_endian::U64;
 
 use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::checked_column::{BLOCK_BYTES, CheckedColumn};
-use crate::index::storage::column::Column;
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::ScratchArena;
+use crate::graph::numbers::ObjectIndex;
+use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn};
+use crate::storage::column::Column;
+use crate::storage::prefetch::prefetch;
+use crate::storage::scratch::ScratchArena;
+use hprof_parser::ObjectId;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -126,12 +126,12 @@ impl AddressIndex {
     }
 
     /// Looks up many ids. All of the index is checked first.
-    pub(crate) fn finder(&self) -> Finder<'_> {
+    pub fn finder(&self) -> Finder<'_> {
         Finder { index: self, lines: self.lines.all() }
     }
 
     /// Says the ids of many objects. All of the index is checked first.
-    pub(crate) fn ids(&self) -> Ids<'_> {
+    pub fn ids(&self) -> Ids<'_> {
         Ids { index: self, lines: self.lines.all(), line: 0 }
     }
 
@@ -235,7 +235,7 @@ fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -
 
 /// Says the ids of objects in ascending order: each is in the line of the one before, or not far behind it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ids<'a> {
+pub struct Ids<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
     /// The line of the object before.
@@ -245,7 +245,7 @@ pub(crate) struct Ids<'a> {
 impl Ids<'_> {
     /// The id of an object; the one before must not be behind it.
     #[inline]
-    pub(crate) fn next(&mut self, object: ObjectIndex) -> Option<ObjectId> {
+    pub fn next(&mut self, object: ObjectIndex) -> Option<ObjectId> {
         if !self.index.ids.is_empty() || object.0 >= self.index.objects {
             return self.index.id_of(object);
         }
@@ -285,7 +285,7 @@ fn rank(line: &[U64], bit: u32) -> Option<u32> {
 
 /// Looks up many ids: each waits for memory, so they are asked for ahead.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Finder<'a> {
+pub struct Finder<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
 }
@@ -296,7 +296,7 @@ const AHEAD: usize = 16;
 impl Finder<'_> {
     /// Calls `found` for each id with its object index, in order.
     #[inline]
-    pub(crate) fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {
+    pub fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {
         if !self.index.ids.is_empty() {
             ids.iter().for_each(|id| found(self.index.search(id.0).map(ObjectIndex)));
             return;

@@ -1,10 +1,10 @@
 //! Classes and their class objects, both ways.
 
 use super::address_index::AddressIndex;
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
+use crate::graph::numbers::ObjectIndex;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::model::tables::NONE;
+use hprof_parser::ObjectId;
 
 /// The class object of each class, and the class of each class object.
 #[derive(Debug)]

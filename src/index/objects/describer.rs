@@ -5,17 +5,17 @@ use std::io;
 use super::address_index::{AddressIndex, Finder};
 use super::placing::{ClassObject, Found};
 use super::record_plan::RecordPlans;
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_ids};
-use crate::index::graph::adjacency::{Encoded, Encoder};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::dangling::MissingCounter;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassKind, NONE};
-use crate::index::scan::source::Source;
-use crate::index::storage::scratch::ScratchArena;
+use crate::graph::adjacency::{Encoded, Encoder};
+use crate::graph::numbers::ObjectIndex;
+use crate::layout::sizes::Sizes;
+use crate::model::dangling::MissingCounter;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::model::tables::{ClassKind, NONE};
+use crate::scan::source::Source;
+use crate::storage::scratch::ScratchArena;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_id, be_ids};
 
 /// Objects that one thread describes in one go: whole blocks and whole groups of rows.
 pub(super) const CHUNK: u32 = 1 << 15;

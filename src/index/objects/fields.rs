@@ -1,10 +1,10 @@
 //! The fields of instances: where they are, by class and name, and what they hold.
 //!
 //! An instance's bytes hold the fields of its class first, then those of its superclass, and so on up. Superclasses are
-//! those of [`crate::index::model::class_table::ClassTable`]. Nothing here allocates for an object.
+//! those of [`crate::model::class_table::ClassTable`]. Nothing here allocates for an object.
 
-use crate::hprof::{BasicType, IdSize, ObjectId, be_value};
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::model::summary::{ClassNumber, Summary};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_value};
 
 /// A primitive value, or the id of an object; 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +57,12 @@ pub struct Place {
 
 impl Place {
     /// Where the value starts.
-    pub(crate) fn start(self) -> u32 {
+    pub fn start(self) -> u32 {
         self.at
     }
 
     /// The same field in an instance of a subclass, whose own fields take so many bytes; `None` if no record is as long.
-    pub(crate) fn behind(self, bytes: u64) -> Option<Self> {
+    pub fn behind(self, bytes: u64) -> Option<Self> {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
 

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::index::storage::id_map::IdMap;
+use crate::storage::id_map::IdMap;
 
 /// Bits in a line, and words that hold them.
 pub(crate) const LINE_BITS: u64 = 448;

@@ -9,7 +9,7 @@ pub mod object_graph;
 pub mod object_table;
 pub(crate) mod placing;
 pub mod reader;
-pub(crate) mod record_plan;
+pub mod record_plan;
 pub(crate) mod reference_model;
 pub mod roots;
 pub mod strings;

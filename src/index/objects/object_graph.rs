@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::class_objects::ClassObjects;
 use super::object_table::Objects;
 use super::roots::Roots;
-use crate::index::graph::adjacency::{AdjacencyLists, Targets};
-use crate::index::graph::graph_view::Labels;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::storage::memory;
-use crate::index::storage::scratch::ScratchArena;
+use crate::graph::adjacency::{AdjacencyLists, Targets};
+use crate::graph::graph_view::Labels;
+use crate::graph::numbers::ObjectIndex;
+use crate::graph::tree::Tree;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::storage::memory;
+use crate::storage::scratch::ScratchArena;
 
 /// Objects, references both ways, roots and dominators of a heap.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl ObjectGraph {
     }
 
     /// Room for arrays that hold a number for each object.
-    pub(crate) fn room(&self) -> ScratchArena {
+    pub fn room(&self) -> ScratchArena {
         let (dir, given) = &self.scratch;
         // Threads have something in hand too.
         let memory = memory::available(*given).map_or(u64::MAX, |there| {
@@ -70,7 +70,7 @@ impl ObjectGraph {
     }
 
     /// Classes and class objects of all objects as plain slices, for walks over many of them. All is checked first.
-    pub(crate) fn labels(&self) -> Labels<'_> {
+    pub fn labels(&self) -> Labels<'_> {
         let Objects { classes, class_bytes, .. } = &self.objects;
         Labels { column: classes.all(), width: *class_bytes, targets: self.class_objects.by_class() }
     }

@@ -10,16 +10,16 @@ use std::ops::Range;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use crate::hprof::IdSize;
-use crate::hprof::heap::{self, HeapVisitor};
+use hprof_parser::IdSize;
+use hprof_parser::heap::{self, HeapVisitor};
 
 use super::address_index::AddressIndex;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::storage::checked_column::CheckedColumn;
+use crate::graph::numbers::ObjectIndex;
+use crate::model::summary::ClassNumber;
+use crate::storage::checked_column::CheckedColumn;
 
 /// Objects that share an entry of the block table.
-pub(crate) const BLOCK: u32 = 64;
+pub const BLOCK: u32 = 64;
 
 /// For each object its class and the place of its record.
 #[derive(Debug)]
@@ -27,16 +27,16 @@ pub struct Objects {
     /// Object id -> object index.
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
-    pub(crate) classes: CheckedColumn<u8>,
-    pub(crate) class_bytes: u8,
-    pub(crate) places: Places,
+    pub classes: CheckedColumn<u8>,
+    pub class_bytes: u8,
+    pub places: Places,
     /// The object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,
 }
 
 /// The places of all objects' records.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub struct Places {
     /// Per block: the offset of its first record shifted left by one; or, with bit 0 set, the number of its row in
     /// `offsets`.
     pub(crate) blocks: CheckedColumn<U64>,
@@ -72,7 +72,7 @@ impl Places {
 
     /// Visits the records of the first `count` objects of a block, and calls `done` after each, with its place in the
     /// block.
-    pub(crate) fn visit<'a, V: HeapVisitor<'a>>(
+    pub fn visit<'a, V: HeapVisitor<'a>>(
         &self,
         bytes: &'a [u8],
         id_size: IdSize,

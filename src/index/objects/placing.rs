@@ -12,17 +12,17 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use crate::hprof::ObjectId;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::ObjectId;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 use super::address_index::AddressIndex;
 use super::object_table::{BLOCK, Hop, Places, width};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
-use crate::index::scan::chunks::Plan;
-use crate::index::scan::source::Source;
-use crate::index::storage::scratch::{Array, ScratchArena, atomic_u64};
-use crate::progress::Progress;
+use crate::graph::numbers::ObjectIndex;
+use crate::model::summary::Summary;
+use crate::scan::chunks::Plan;
+use crate::scan::source::Source;
+use crate::storage::scratch::{Array, ScratchArena, atomic_u64};
+use hprof_input::progress::Progress;
 
 /// An offset that is not set: a block whose objects lie apart, or an object that does not. No record starts at offset 0.
 const APART: u64 = 0;

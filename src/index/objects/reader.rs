@@ -6,11 +6,11 @@ use super::fields::{self, Fields};
 use super::object_graph::ObjectGraph;
 use super::object_table::BLOCK;
 use super::strings::StringFields;
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_ids};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::graph::numbers::ObjectIndex;
+use crate::model::summary::{ClassNumber, Summary};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_ids};
 
 pub use super::fields::{Bits, Place, Slot};
 pub use super::strings::Characters;
@@ -82,7 +82,7 @@ pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
 }
 
 impl<'a> Objects<'a> {
-    /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    /// The objects of `graph`; `bytes` are the dump's ([`crate::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();
         let string = classes.find(|(_, row)| row.is_dumped() && summary.is_named(row, "java.lang.String"));

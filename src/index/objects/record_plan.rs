@@ -1,30 +1,30 @@
 //! What is known of the record of an object by its class, before it is read: its size, and where its references are.
 
-use crate::hprof::{BasicType, ObjectId, be_u32};
-use crate::index::layout::measurements::array_kind;
+use crate::layout::measurements::array_kind;
+use hprof_parser::{BasicType, ObjectId, be_u32};
 
-use crate::index::layout::fit;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassKind, ClassRow};
-use crate::index::storage::id_map::IdMap;
+use crate::layout::fit;
+use crate::layout::sizes::Sizes;
+use crate::model::summary::{ClassNumber, Summary};
+use crate::model::tables::{ClassKind, ClassRow};
+use crate::storage::id_map::IdMap;
 
 /// What is known of the instances of a class.
 #[derive(Debug)]
-pub(crate) struct ClassPlan {
+pub struct ClassPlan {
     /// The class.
-    pub(crate) class: ClassNumber,
+    pub class: ClassNumber,
     /// Where the reference fields that the class itself declares are in the bytes of its fields.
-    pub(crate) references: Vec<u32>,
+    pub references: Vec<u32>,
     /// Bytes of the fields that the class itself declares; those of superclasses follow.
     bytes: usize,
     /// The nearest superclass that has fields. What a class inherits is not listed again with it: of a hundred thousand
     /// classes, each the superclass of the next, that would be without end.
     above: Option<ClassNumber>,
     /// The size of an instance, if they do not vary.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Where an instance of varying size has the number of words that it is larger.
-    pub(crate) words: Option<usize>,
+    pub words: Option<usize>,
 }
 
 impl ClassPlan {
@@ -45,7 +45,7 @@ impl ClassPlan {
 }
 
 /// The plans of all classes of a dump.
-pub(crate) struct RecordPlans<'a> {
+pub struct RecordPlans<'a> {
     summary: &'a Summary,
     sizes: &'a Sizes,
     numbers: IdMap<ObjectId, ClassNumber>,
@@ -57,7 +57,7 @@ pub(crate) struct RecordPlans<'a> {
 
 impl<'a> RecordPlans<'a> {
     /// For the objects of a dump.
-    pub(crate) fn new(summary: &'a Summary, sizes: &'a Sizes) -> Self {
+    pub fn new(summary: &'a Summary, sizes: &'a Sizes) -> Self {
         let primitive = BasicType::PRIMITIVES.map(|element| {
             let mut classes = summary.numbered_classes();
             let of_kind = |class: &ClassRow| class.kind() == ClassKind::PrimitiveArray(element);
@@ -73,26 +73,26 @@ impl<'a> RecordPlans<'a> {
 
     /// The class with this class object.
     #[inline]
-    pub(crate) fn class(&self, id: ObjectId) -> Option<ClassNumber> {
+    pub fn class(&self, id: ObjectId) -> Option<ClassNumber> {
         self.numbers.get(&id).copied()
     }
 
     /// The class of arrays of a primitive type.
     #[inline]
-    pub(crate) fn primitive(&self, element: BasicType) -> Option<ClassNumber> {
+    pub fn primitive(&self, element: BasicType) -> Option<ClassNumber> {
         self.primitive.get(array_kind(element).checked_sub(1)?).copied().flatten()
     }
 
     /// What is known of the instances of a class.
     #[inline]
-    pub(crate) fn plan(&self, class: ClassNumber) -> Option<&ClassPlan> {
+    pub fn plan(&self, class: ClassNumber) -> Option<&ClassPlan> {
         self.classes.get(class.0 as usize)
     }
 
     /// The plan of an instance's class, and those of its superclasses that have fields, from its own upwards; each with the
     /// bytes from its own fields on. Each takes some of the bytes, so a long chain of superclasses ends with them.
     #[inline]
-    pub(crate) fn levels<'s, 'f>(
+    pub fn levels<'s, 'f>(
         &'s self,
         plan: &'s ClassPlan,
         fields: &'f [u8],
@@ -106,7 +106,7 @@ impl<'a> RecordPlans<'a> {
 
     /// The size of an instance with these fields.
     #[inline]
-    pub(crate) fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
+    pub fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
         match plan.words {
             Some(at) => self.sizes.stack_chunk(be_u32(fields, at).unwrap_or(0)),
             None => plan.size,
@@ -115,12 +115,12 @@ impl<'a> RecordPlans<'a> {
 
     /// The size of an array.
     #[inline]
-    pub(crate) fn array(&self, element: BasicType, length: u32) -> u64 {
+    pub fn array(&self, element: BasicType, length: u32) -> u64 {
         self.sizes.layout().array_size(element, length.into())
     }
 
     /// Whether the CLASS DUMP at this offset is the one that counts: classes can be dumped again.
-    pub(crate) fn is_counted(&self, class: ClassNumber, offset: usize) -> bool {
+    pub fn is_counted(&self, class: ClassNumber, offset: usize) -> bool {
         self.summary.class(class).is_some_and(|row| row.offset.get() == offset as u64)
     }
 }

@@ -14,15 +14,15 @@ use super::address_index::AddressIndex;
 use super::describer::{CHUNK, Chunk, Describe, Describer, Shared};
 use super::object_table::{BLOCK, Places, width};
 use super::placing::{self, ClassObject, Found, InOrder, Placer, Placing};
-use crate::hprof::ObjectId;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::index::graph::adjacency::Encoded;
-use crate::index::graph::numbers;
-use crate::index::graph::order::Weights;
-use crate::index::model::dangling::{MissingCounter, MissingObjects};
-use crate::index::scan::chunks::{Ascending, Plan};
-use crate::index::storage::scratch::Array;
-use crate::progress::Progress;
+use crate::graph::adjacency::Encoded;
+use crate::graph::numbers;
+use crate::graph::order::Weights;
+use crate::model::dangling::{MissingCounter, MissingObjects};
+use crate::scan::chunks::{Ascending, Plan};
+use crate::storage::scratch::Array;
+use hprof_input::progress::Progress;
+use hprof_parser::ObjectId;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 /// Chunks for each thread whose objects are described before they are written.
 const WAVE: u32 = 4;

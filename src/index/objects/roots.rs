@@ -5,13 +5,13 @@
 //! without sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
 //! counted.
 
-use crate::hprof::{RootKind, TraceSerial};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::id_map::IdMap;
+use crate::graph::numbers::ObjectIndex;
+use crate::storage::id_map::IdMap;
+use hprof_parser::{RootKind, TraceSerial};
 
 use super::address_index::AddressIndex;
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::NONE;
+use crate::model::summary::Summary;
+use crate::model::tables::NONE;
 
 /// A GC root whose object is in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

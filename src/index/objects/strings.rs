@@ -6,8 +6,8 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::fields::{Bits, Place, slots};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_u16};
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::model::summary::{ClassNumber, Summary};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_u16};
 
 /// The characters of a String, as they stand in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ const BEYOND: u32 = (1 << 31) - 1;
 /// What a String says of its array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct StringPart {
+pub struct StringPart {
     /// Where it starts in the array, and [`WIDE`].
     offset: u32,
     /// Its length, or [`WHOLE`].
@@ -75,17 +75,17 @@ pub(crate) struct StringPart {
 
 impl StringPart {
     /// As two numbers, for lists.
-    pub(crate) fn words(self) -> [u32; 2] {
+    pub fn words(self) -> [u32; 2] {
         [self.offset, self.count]
     }
 
     /// What [`Self::words`] has made.
-    pub(crate) fn of_words([offset, count]: [u32; 2]) -> Self {
+    pub fn of_words([offset, count]: [u32; 2]) -> Self {
         Self { offset, count }
     }
 
     /// The characters in an array; `None` if it is none of characters, or too short.
-    pub(crate) fn characters(self, element: BasicType, elements: &[u8]) -> Option<Characters<'_>> {
+    pub fn characters(self, element: BasicType, elements: &[u8]) -> Option<Characters<'_>> {
         Some(match element {
             BasicType::Char if self.count & WHOLE != 0 => Characters::Utf16Be(elements),
             BasicType::Char => {
@@ -101,14 +101,14 @@ impl StringPart {
     }
 
     /// Whether it is a part of an array of chars.
-    pub(crate) fn is_part_of(self, element: BasicType) -> bool {
+    pub fn is_part_of(self, element: BasicType) -> bool {
         element == BasicType::Char && self.count & WHOLE == 0
     }
 }
 
 /// Where a String, or a builder of one, has its fields.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StringFields {
+pub struct StringFields {
     value: Place,
     coder: Option<Place>,
     offset: Option<Place>,
@@ -121,7 +121,7 @@ const MAX_FIELDS: usize = 64;
 
 impl StringFields {
     /// The fields of the instances of a class; `None` if it has no `value`.
-    pub(crate) fn of(summary: &Summary, class: ClassNumber) -> Option<Self> {
+    pub fn of(summary: &Summary, class: ClassNumber) -> Option<Self> {
         let [mut value, mut coder, mut offset, mut count] = [None; 4];
         for slot in slots(summary, class).take(MAX_FIELDS) {
             let place = match slot.name {
@@ -138,7 +138,7 @@ impl StringFields {
 
     /// The id of the array, and what of it are the String's characters; `None` without an array.
     #[inline]
-    pub(crate) fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
+    pub fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
         let array = self.value.value(bytes, id_size)?.reference()?;
         let number = |place: Option<Place>| place?.value(bytes, id_size).and_then(Bits::integer);
         let wide = if number(self.coder) == Some(1) { WIDE } else { 0 };

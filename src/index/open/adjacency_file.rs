@@ -5,11 +5,11 @@ use std::io;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
-use crate::index::graph::stitcher::Stitcher;
-use crate::index::model::dangling::MissingObjects;
-use crate::index::storage::scratch::{Array, ScratchArena};
-use crate::index::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
+use crate::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
+use crate::graph::stitcher::Stitcher;
+use crate::model::dangling::MissingObjects;
+use crate::storage::scratch::{Array, ScratchArena};
+use crate::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
 
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 3;

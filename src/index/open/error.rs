@@ -5,14 +5,14 @@ use std::io;
 use std::path::PathBuf;
 
 use super::estimate::NoDisk;
-use crate::hprof::sniff::Looks;
-use crate::hprof::{FormatError, FormatErrorKind};
-use crate::index::objects::address_index::TooManyObjects;
-use crate::index::scan::error::NoSuchHeapDump;
-use crate::index::storage::human_bytes::HumanBytes;
-use crate::index::storage::memory::{Limit, NoMemory};
-use crate::input::file::OpenError;
-use crate::input::packed::{Compression, Members, Size};
+use crate::objects::address_index::TooManyObjects;
+use crate::scan::error::NoSuchHeapDump;
+use crate::storage::human_bytes::HumanBytes;
+use crate::storage::memory::{Limit, NoMemory};
+use hprof_input::file::OpenError;
+use hprof_input::packed::{Compression, Members, Size};
+use hprof_parser::sniff::Looks;
+use hprof_parser::{FormatError, FormatErrorKind};
 
 /// Why a dump cannot be opened.
 #[derive(Debug, thiserror::Error)]

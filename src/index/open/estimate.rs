@@ -6,8 +6,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::index::storage::human_bytes::HumanBytes;
-use crate::index::storage::memory::{self, Available, Limit};
+use crate::storage::human_bytes::HumanBytes;
+use crate::storage::memory::{self, Available, Limit};
 
 /// Memory that large arrays take for each object if they may, and for small dumps anyway.
 const ARRAYS_OF_AN_OBJECT: u64 = 28;

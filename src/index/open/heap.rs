@@ -11,16 +11,16 @@ use super::options::Options;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
 use super::unpack::read_unpacked;
-use crate::index::model::dangling::MissingObjects;
-use crate::index::model::summary::Summary;
-use crate::index::objects::object_graph::ObjectGraph;
-use crate::index::storage::free_space::free_bytes;
-use crate::index::storage::memory;
-use crate::index::storage::store::Stage;
-use crate::index::storage::store::directory::{self, IndexDirectories};
-use crate::index::storage::store::format::{StageFile, Unusable};
-use crate::input::file::{Compression, Mapped};
-use crate::progress::Progress;
+use crate::model::dangling::MissingObjects;
+use crate::model::summary::Summary;
+use crate::objects::object_graph::ObjectGraph;
+use crate::storage::free_space::free_bytes;
+use crate::storage::memory;
+use crate::storage::store::Stage;
+use crate::storage::store::directory::{self, IndexDirectories};
+use crate::storage::store::format::{StageFile, Unusable};
+use hprof_input::file::{Compression, Mapped};
+use hprof_input::progress::Progress;
 
 /// A dump, and what is known of it.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ pub mod estimate;
 pub mod heap;
 mod objects_file;
 mod opening;
-pub(in crate::index) mod options;
+pub(crate) mod options;
 mod stages;
 mod summary_file;
 mod tree_file;

@@ -6,9 +6,9 @@ use roaring::RoaringBitmap;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::objects::address_index::AddressIndex;
-use crate::index::objects::object_table::{BLOCK, Objects, Places};
-use crate::index::storage::store::format::{StageFile, StageWriter, Unusable};
+use crate::objects::address_index::AddressIndex;
+use crate::objects::object_table::{BLOCK, Objects, Places};
+use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 8;
@@ -91,11 +91,11 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::index::storage::scratch::ScratchArena;
-    use crate::index::storage::store::Stage;
-    use crate::index::storage::store::format::Key;
-    use crate::index::storage::store::identity::Identity;
-    use crate::input::file::Mapped;
+    use crate::storage::scratch::ScratchArena;
+    use crate::storage::store::Stage;
+    use crate::storage::store::format::Key;
+    use crate::storage::store::identity::Identity;
+    use hprof_input::file::Mapped;
 
     #[test]
     fn columns_are_as_long_as_there_are_objects() {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::index::model::summary::{Summary, Tables};
-use crate::index::storage::store::format::{StageFile, StageWriter, Unusable};
+use crate::model::summary::{Summary, Tables};
+use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Lists the tables with their section numbers once, for writing and reading.
 macro_rules! sections {

@@ -6,12 +6,12 @@ use rayon::prelude::*;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::graph::order::{Order, WeightsView};
-use crate::index::graph::tree::{BlockRow, Tree};
-use crate::index::graph::tree_columns::Columns;
-use crate::index::storage::bit_packed::{self, BitPackedColumn, BitPacker};
-use crate::index::storage::scratch::ScratchArena;
-use crate::index::storage::store::format::{StageFile, StageWriter, Unusable};
+use crate::graph::order::{Order, WeightsView};
+use crate::graph::tree::{BlockRow, Tree};
+use crate::graph::tree_columns::Columns;
+use crate::storage::bit_packed::{self, BitPackedColumn, BitPacker};
+use crate::storage::scratch::ScratchArena;
+use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 14;

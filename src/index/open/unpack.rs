@@ -8,14 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::little_endian::U64;
 
-use crate::input::file::Mapped;
-use crate::input::packed::{self, Compression, Output, Size, UnpackError};
+use hprof_input::file::Mapped;
+use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
-use crate::index::storage::free_space::free_bytes;
-use crate::index::storage::store::directory::{self, IndexDirectories, IndexDirectory};
-use crate::index::storage::store::format::{Key, StageFile, Unusable};
-use crate::progress::Progress;
+use crate::storage::free_space::free_bytes;
+use crate::storage::store::directory::{self, IndexDirectories, IndexDirectory};
+use crate::storage::store::format::{Key, StageFile, Unusable};
+use hprof_input::progress::Progress;
 
 /// The unpacked bytes of a compressed dump.
 pub(crate) struct Unpacked {
@@ -214,7 +214,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::input::packed::unpack as unpack_into;
+    use hprof_input::packed::unpack as unpack_into;
 
     /// Unpacks onto a disk on which so many bytes are free, of which the copy takes its part.
     fn onto(packed: &[u8], free: u64, disk: u64) -> (Option<NoRoom>, u64) {

@@ -4,9 +4,9 @@
 //!
 //! The last step needs the class table to read objects by the names of their fields.
 
-use crate::hprof::record::tag;
-use crate::hprof::{Header, Version};
-use crate::input::file::Compression;
+use hprof_input::file::Compression;
+use hprof_parser::record::tag;
+use hprof_parser::{Header, Version};
 
 use super::chunks::Plan;
 use super::class_rows;
@@ -19,11 +19,11 @@ use super::source::Source;
 use super::system_properties;
 use super::tallies::{ChunkIds, Scanned};
 use super::top_level::{Contents, HeapDump, RecordLocation};
-use crate::index::model::problem::{Problem, ProblemKind, Severity};
-use crate::index::model::summary::{Summary, Tables};
-use crate::index::model::tables::*;
-use crate::index::model::text_pool::TextPool;
-use crate::progress::Progress;
+use crate::model::problem::{Problem, ProblemKind, Severity};
+use crate::model::summary::{Summary, Tables};
+use crate::model::tables::*;
+use crate::model::text_pool::TextPool;
+use hprof_input::progress::Progress;
 
 /// What building brought.
 pub(crate) struct Built {

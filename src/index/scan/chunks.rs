@@ -6,9 +6,9 @@
 
 use rayon::prelude::*;
 
-use crate::hprof::heap::{self, HeapVisitor};
-use crate::hprof::resync::{self, KnownClasses};
-use crate::hprof::{FormatError, IdSize};
+use hprof_parser::heap::{self, HeapVisitor};
+use hprof_parser::resync::{self, KnownClasses};
+use hprof_parser::{FormatError, IdSize};
 
 use super::preview::Preview;
 use super::source::Source;

@@ -2,23 +2,23 @@
 
 use std::borrow::Cow;
 
-use crate::index::storage::id_map::{IdMap, IdSet};
+use crate::storage::id_map::{IdMap, IdSet};
 
-use crate::hprof::heap;
-use crate::hprof::record::{BodyReader, LoadClass, Record};
-use crate::hprof::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
+use hprof_parser::heap;
+use hprof_parser::record::{BodyReader, LoadClass, Record};
+use hprof_parser::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
 
 use super::find_objects::{Found, Lookup};
 use super::tallies::{Scanned, Tally};
 use super::top_level::Contents;
-use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
-use crate::index::model::class_table::ClassTable;
-use crate::index::model::problem::{Problem, ProblemKind};
-use crate::index::model::summary::{ClassIds, Summary, Tables};
-use crate::index::model::tables::*;
-use crate::index::model::text_pool::TextPool;
-use crate::index::objects::fields::Fields;
-use crate::index::objects::reader::{self, record_at};
+use crate::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
+use crate::model::class_table::ClassTable;
+use crate::model::problem::{Problem, ProblemKind};
+use crate::model::summary::{ClassIds, Summary, Tables};
+use crate::model::tables::*;
+use crate::model::text_pool::TextPool;
+use crate::objects::fields::Fields;
+use crate::objects::reader::{self, record_at};
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
 const MAX_NAME: usize = 65_535;
@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
 
     /// What a row has whether the class is dumped or not.
     fn row(&mut self, id: ObjectId, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
-        let text = crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
+        let text = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
         let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
         let primitive =
             BasicType::PRIMITIVES.into_iter().find(|kind| text.strip_suffix("[]") == Some(kind.java_name()));
@@ -303,7 +303,7 @@ impl<'a> Builder<'a> {
     /// The ids of the classes of a name and of all below them.
     pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<ObjectId> {
         let text = |row: &ClassRow| {
-            crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
+            crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
         };
         let mut wanted: Vec<bool> =
             self.rows.iter().map(|row| row.is_dumped() && text(row) == name).collect();
@@ -428,10 +428,9 @@ impl<'a> Builder<'a> {
         let mut at = 0;
         for field in self.fields.get(first..first + usize::from(class.fields.get()))? {
             let kind = BasicType::from_code(field.kind)?;
-            let name =
-                crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, field.name.get());
+            let name = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, field.name.get());
             if name == "size" && kind == BasicType::Int {
-                return crate::hprof::be_u32(chunk.fields, at);
+                return hprof_parser::be_u32(chunk.fields, at);
             }
             at += kind.dump_bytes(self.id_size);
         }

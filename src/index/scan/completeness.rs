@@ -2,16 +2,16 @@
 
 use rayon::prelude::*;
 
-use crate::hprof::heap::{HeapVisitor, Instance, Root};
-use crate::hprof::{ObjectId, RootKind};
+use hprof_parser::heap::{HeapVisitor, Instance, Root};
+use hprof_parser::{ObjectId, RootKind};
 
 use super::chunks::{Chunk, Plan};
 use super::class_rows;
 use super::source::Source;
 use super::tallies::Scanned;
 use super::top_level::{Contents, HeapDump};
-use crate::index::model::problem::{Problem, ProblemKind};
-use crate::index::storage::id_map::IdSet;
+use crate::model::problem::{Problem, ProblemKind};
+use crate::storage::id_map::IdSet;
 
 /// What is known of the end of a heap dump that was read, before roots are assumed.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Why a dump cannot be scanned.
 
-use crate::index::storage::memory::NoMemory;
+use crate::storage::memory::NoMemory;
 
 /// The heap dump asked for is not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use crate::hprof::heap::{self, HeapVisitor, ObjectArray};
-use crate::hprof::resync::{self, KnownClasses};
-use crate::hprof::{IdSize, ObjectId};
+use hprof_parser::heap::{self, HeapVisitor, ObjectArray};
+use hprof_parser::resync::{self, KnownClasses};
+use hprof_parser::{IdSize, ObjectId};
 
 use super::chunks::{self, Chunk};
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::NONE;
-use crate::index::storage::id_map::IdMap;
+use crate::model::summary::Summary;
+use crate::model::tables::NONE;
+use crate::storage::id_map::IdMap;
 
 /// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -21,15 +21,15 @@ const LONG_ARRAY: u32 = 1 << 17;
 
 /// A chunk of a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OrderedChunk {
+pub struct OrderedChunk {
     chunk: Chunk,
     /// If it is one long array: which of its elements.
-    pub(crate) elements: Option<Range<u32>>,
+    pub elements: Option<Range<u32>>,
 }
 
 impl OrderedChunk {
     /// Bytes of the dump that it takes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         match &self.elements {
             None => (self.chunk.end - self.chunk.start) as u64,
             Some(elements) if elements.start == 0 => (self.chunk.end - self.chunk.start) as u64,
@@ -39,7 +39,7 @@ impl OrderedChunk {
 }
 
 /// Cuts a heap dump into chunks.
-pub(crate) struct OrderedChunks<'a> {
+pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     segments: Vec<Chunk>,
@@ -52,11 +52,11 @@ pub(crate) struct OrderedChunks<'a> {
 
 /// What finding objects behind damage needs to know of classes.
 #[derive(Debug)]
-pub(crate) struct Classes(IdMap<ObjectId, Option<u64>>);
+pub struct Classes(IdMap<ObjectId, Option<u64>>);
 
 impl Classes {
     /// The classes of a dump.
-    pub(crate) fn new(summary: &Summary) -> Self {
+    pub fn new(summary: &Summary) -> Self {
         let table = summary.class_table();
         // Nothing is known of classes in a circle of superclasses, nor of those below.
         let sums = table.derive(|number, above: Option<&Option<u64>>| {
@@ -77,7 +77,7 @@ impl KnownClasses for Classes {
 
 impl<'a> OrderedChunks<'a> {
     /// The chunks of the heap dump that `summary` is of.
-    pub(crate) fn new(bytes: &'a [u8], summary: &Summary, classes: &'a Classes) -> Self {
+    pub fn new(bytes: &'a [u8], summary: &Summary, classes: &'a Classes) -> Self {
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let mut segments: Vec<Chunk> = (summary.segments().iter())
             .map(|segment| (offset(segment.start.get()), offset(segment.end.get())))
@@ -90,12 +90,12 @@ impl<'a> OrderedChunks<'a> {
     }
 
     /// Bytes that are left.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum()
     }
 
     /// What walks chunks, for other threads.
-    pub(crate) fn walker(&self) -> Walk<'a> {
+    pub fn walker(&self) -> Walk<'a> {
         Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
     }
 
@@ -107,7 +107,7 @@ impl<'a> OrderedChunks<'a> {
 
 /// Walks chunks.
 #[derive(Clone, Copy)]
-pub(crate) struct Walk<'a> {
+pub struct Walk<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     classes: &'a Classes,
@@ -115,7 +115,7 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Walks a chunk, going on behind damage.
-    pub(crate) fn chunk<V: HeapVisitor<'a>>(&self, chunk: &OrderedChunk, visitor: &mut V) {
+    pub fn chunk<V: HeapVisitor<'a>>(&self, chunk: &OrderedChunk, visitor: &mut V) {
         chunks::walk(self.bytes, self.id_size, self.classes, &chunk.chunk, visitor, |_, _| {});
     }
 }
@@ -193,9 +193,9 @@ impl<'a> HeapVisitor<'a> for UpToLongArray {
 #[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
-    use crate::hprof::heap::{Instance, PrimitiveArray};
-    use crate::hprof::heap_tag;
-    use crate::index::{Heap, Options, Quiet};
+    use crate::{Heap, Options, Quiet};
+    use hprof_parser::heap::{Instance, PrimitiveArray};
+    use hprof_parser::heap_tag;
 
     const CLASS: u64 = 0x10;
     const ELEMENTS: u32 = 300_000;

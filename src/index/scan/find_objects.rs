@@ -2,14 +2,14 @@
 //!
 //! For the few objects that a summary names: class loaders, the JVM's system properties.
 
-use crate::index::storage::id_map::{IdMap, IdSet};
+use crate::storage::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
 
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, ObjectId, be_ids};
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, ObjectId, be_ids};
 
-use crate::index::model::summary::{ClassIds, Summary};
-use crate::index::objects::strings::{StringFields, StringPart};
+use crate::model::summary::{ClassIds, Summary};
+use crate::objects::strings::{StringFields, StringPart};
 
 use super::chunks::Plan;
 use super::source::Source;

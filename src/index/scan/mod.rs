@@ -10,20 +10,20 @@
 //!
 //! What comes out does not depend on which thread took what. Nothing here reads or writes an index.
 
-pub(in crate::index) mod build_summary;
-pub(in crate::index) mod chunks;
+pub(crate) mod build_summary;
+pub(crate) mod chunks;
 mod class_rows;
 mod completeness;
-pub(in crate::index) mod error;
-pub(crate) mod file_order;
+pub(crate) mod error;
+pub mod file_order;
 mod find_objects;
 mod parallel;
 mod preview;
 mod record_walk;
-pub(in crate::index) mod sample;
-pub(in crate::index) mod scan_dump;
+pub(crate) mod sample;
+pub(crate) mod scan_dump;
 mod search_budget;
-pub(in crate::index) mod source;
+pub(crate) mod source;
 mod system_properties;
 mod tallies;
 mod task;

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::hprof::FormatErrorKind;
+use hprof_parser::FormatErrorKind;
 
 use super::chunks::{self, Chunk, Skip};
 use super::tallies::{Prev, Scanned, What};
 use super::task::{Mode, Task, classes_between};
 use super::worker::{MAX_PROBLEMS, Worker};
-use crate::index::model::problem::{Problem, ProblemKind};
-use crate::index::objects::id_set::Misfit;
+use crate::model::problem::{Problem, ProblemKind};
+use crate::objects::id_set::Misfit;
 
 /// Why a scan has to be done again in another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,18 +1,18 @@
 //! A look at the start of a heap dump, before the scan: the classes that stand there and how ids are ordered.
 //!
 //! HotSpot writes all classes before the first object. Knowing them, a giant record can be cut into pieces
-//! ([`crate::hprof::resync`]), and knowing how ids ascend, the scan chooses how to measure distances between objects.
+//! ([`hprof_parser::resync`]), and knowing how ids ascend, the scan chooses how to measure distances between objects.
 
-use crate::index::storage::id_map::IdMap;
+use crate::storage::id_map::IdMap;
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::resync::KnownClasses;
-use crate::hprof::{BasicType, IdSize, ObjectId};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::resync::KnownClasses;
+use hprof_parser::{BasicType, IdSize, ObjectId};
 
 use super::top_level::{Contents, HeapDump};
-use crate::index::model::class_table::ClassTable;
-use crate::index::model::tables::NONE;
+use crate::model::class_table::ClassTable;
+use crate::model::tables::NONE;
 
 /// Objects looked at.
 const SAMPLE: u64 = 50_000;

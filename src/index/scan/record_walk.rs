@@ -6,12 +6,12 @@
 
 use std::cell::OnceCell;
 
-use crate::hprof::record::{self, BodyReader, RECORD_HEADER, Record, tag};
-use crate::hprof::{FormatError, Header};
+use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, tag};
+use hprof_parser::{FormatError, Header};
 
 use super::search_budget::{ENOUGH, Search};
 use super::top_level::{Contents, HeapDump, RecordLocation, Segment};
-use crate::index::model::problem::{Problem, ProblemKind};
+use crate::model::problem::{Problem, ProblemKind};
 
 /// Problems kept at most.
 const MAX_PROBLEMS: usize = 200;

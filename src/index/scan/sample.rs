@@ -7,8 +7,8 @@ use super::error::ScanError;
 use super::preview::Preview;
 use super::record_walk;
 use super::source::Source;
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 /// Chunks that are looked at, of a megabyte or so each.
 const SAMPLES: usize = 96;

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicUsize;
 
 use rayon::prelude::*;
 
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, ObjectId};
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, ObjectId};
 
 use super::chunks::{self, Ascending, Plan};
 use super::class_rows;
@@ -15,11 +15,11 @@ use super::source::Source;
 use super::tallies::{Run, Scanned};
 use super::task::{Mode, Task};
 use super::top_level::{Contents, HeapDump};
-use crate::index::model::problem::{Problem, ProblemKind};
-use crate::index::objects::id_set::{AddressSet, Misfit};
-use crate::index::storage::id_map::{IdMap, IdSet};
-use crate::index::storage::memory::{self, NoMemory};
-use crate::progress::Progress;
+use crate::model::problem::{Problem, ProblemKind};
+use crate::objects::id_set::{AddressSet, Misfit};
+use crate::storage::id_map::{IdMap, IdSet};
+use crate::storage::memory::{self, NoMemory};
+use hprof_input::progress::Progress;
 
 /// The ids of all objects, in the form that fits them.
 pub(crate) enum Ids {
@@ -173,7 +173,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) {
     let all: usize = task.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
     let every = all.div_ceil(MEASURED_BYTES).max(1);
     let sample: Vec<_> = task.chunks.iter().copied().step_by(every).collect();
-    let task = Task { chunks: &sample, progress: &crate::progress::Quiet, ..*task };
+    let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, ..*task };
     let Ok(measured) = parallel::scan(&task, Mode::Measure(set)) else {
         return;
     };

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use memchr::memchr2_iter;
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::record::{self, Chain, Record, tag};
-use crate::hprof::{Header, IdSize};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::record::{self, Chain, Record, tag};
+use hprof_parser::{Header, IdSize};
 
 /// Records that have to follow one another before a place is believed to be the start of one.
 pub(crate) const ENOUGH: usize = 16;

@@ -1,8 +1,8 @@
 //! The dump that is scanned.
 
-use crate::hprof::Header;
-use crate::index::storage::memory::Available;
-use crate::input::file::Compression;
+use crate::storage::memory::Available;
+use hprof_input::file::Compression;
+use hprof_parser::Header;
 
 /// A dump to be read: its bytes, unpacked.
 #[derive(Clone, Copy)]

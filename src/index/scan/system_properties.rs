@@ -2,13 +2,13 @@
 //!
 //! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before.
 
-use crate::index::storage::id_map::IdSet;
+use crate::storage::id_map::IdSet;
 
-use crate::hprof::{BasicType, ObjectId};
+use hprof_parser::{BasicType, ObjectId};
 
 use super::find_objects::{Found, Lookup};
-use crate::index::model::summary::{ClassIds, Summary};
-use crate::index::objects::fields::Fields;
+use crate::model::summary::{ClassIds, Summary};
+use crate::objects::fields::Fields;
 
 /// The properties that are kept: those that tell what JVM it was and what it ran. Others may be secret.
 const KEPT: &[&str] = &[

@@ -1,15 +1,15 @@
 //! What a scan counts: each thread its own, merged at the end.
 
-use crate::hprof::heap::Root;
-use crate::hprof::{BasicType, ObjectId};
+use hprof_parser::heap::Root;
+use hprof_parser::{BasicType, ObjectId};
 
 use super::chunks::Chunk;
-use crate::index::layout::measurements::{
+use crate::layout::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
 };
-use crate::index::model::problem::Problem;
-use crate::index::objects::id_set::Misfit;
-use crate::index::storage::id_map::IdMap;
+use crate::model::problem::Problem;
+use crate::objects::id_set::Misfit;
+use crate::storage::id_map::IdMap;
 
 /// The object before, whose distance the next object tells.
 #[derive(Debug, Clone, Copy)]

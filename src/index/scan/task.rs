@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use crate::hprof::{IdSize, ObjectId};
+use hprof_parser::{IdSize, ObjectId};
 
 use super::chunks::Chunk;
 use super::preview::Preview;
-use crate::index::objects::id_set::AddressSet;
-use crate::progress::Progress;
+use crate::objects::id_set::AddressSet;
+use hprof_input::progress::Progress;
 
 /// How a scan learns that ids are unique, and how it measures distances between them.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! What the top level of a dump holds: the locations of strings, frames and traces, the loaded classes, the threads, and for
 //! each heap dump in the file the ranges of its sub-records. [`super::record_walk`] fills it.
 
-use crate::hprof::record::{LoadClass, StartThread};
+use hprof_parser::record::{LoadClass, StartThread};
 
 use super::error::NoSuchHeapDump;
-use crate::index::model::problem::Problem;
-use crate::index::model::tables::PlaceRow;
+use crate::model::problem::Problem;
+use crate::model::tables::PlaceRow;
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

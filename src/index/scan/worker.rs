@@ -3,20 +3,20 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use crate::hprof::{ObjectId, TraceSerial};
+use hprof_parser::{ObjectId, TraceSerial};
 
-use crate::index::storage::id_map::{IdHash, IdMap};
+use crate::storage::id_map::{IdHash, IdMap};
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use crate::hprof::resync::KnownClasses;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::resync::KnownClasses;
 
 use super::chunks::Chunk;
 use super::tallies::{ChunkIds, Prev, Run, Scanned, Tally, What};
 use super::task::{Mode, Task, classes_between};
-use crate::index::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
-use crate::index::model::problem::Problem;
-use crate::index::objects::id_set::{Cursor, Misfit};
+use crate::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
+use crate::model::problem::Problem;
+use crate::objects::id_set::{Cursor, Misfit};
 
 /// The fields of a class are not known.
 const ANY_LENGTH: u64 = u64::MAX;

@@ -2,7 +2,7 @@
 //!
 //! An index of a large dump takes gigabytes, and a question reads a few pages of it. A block whose checksum is wrong is
 //! never used: reading it returns nothing, and marks the file as damaged. Whoever asks looks at that mark before giving an
-//! answer ([`crate::index::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in scratch arrays.
+//! answer ([`crate::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in scratch arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 
 use super::column::Row;
 use super::scratch::Array;
-use crate::input::file::Mapped;
+use hprof_input::file::Mapped;
 
 /// Bytes of a block, which has a hash of its own.
 pub const BLOCK_BYTES: usize = 1 << 16;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::input::file::Mapped;
+use hprof_input::file::Mapped;
 
 /// What a row has to be.
 pub trait Row: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A map keyed by ids, serial numbers or offsets of a file.
-pub(crate) type IdMap<K, V> = HashMap<K, V, IdHash>;
+pub type IdMap<K, V> = HashMap<K, V, IdHash>;
 /// A set of ids.
-pub(crate) type IdSet<K> = HashSet<K, IdHash>;
+pub type IdSet<K> = HashSet<K, IdHash>;
 
 /// The hash of [`IdMap`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct IdHash {
+pub struct IdHash {
     seed: u64,
 }
 
@@ -43,7 +43,7 @@ impl BuildHasher for IdHash {
 
 /// Hashes one number, or some.
 #[derive(Debug)]
-pub(crate) struct IdHasher {
+pub struct IdHasher {
     hash: IdHash,
     state: u64,
 }

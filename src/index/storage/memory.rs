@@ -58,7 +58,7 @@ impl Available {
 
 /// The least of all limits. What is `given` takes the place of free memory and of the control group's limit, but not of
 /// limits at which the system refuses memory. `None` if nothing limits memory, or nobody knows.
-pub(crate) fn available(given: Option<u64>) -> Option<Available> {
+pub fn available(given: Option<u64>) -> Option<Available> {
     let own = Own::now();
     let found = |limit| move |bytes| Available { bytes, limit };
     let free = match given {

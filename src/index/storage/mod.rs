@@ -1,5 +1,5 @@
 //! How the index is stored, in memory and on disk. Nothing here knows of dumps, objects or graphs; imports are of
-//! [`crate::input`], which maps files, and of nothing else in the index.
+//! [`hprof_input`], which maps files, and of nothing else in the index.
 //!
 //! * [`store`] is the directory beside the dump, and the format of its files: sections with checksums.
 //! * `column` and [`checked_column`] are columns of rows: in memory, or sections of a mapped file. Bytes of a file are
@@ -9,16 +9,16 @@
 //! * `temporary_files` are removed however the process ends. `free_space` asks the disk.
 //! * `id_map` and `prefetch` are tools for large tables.
 
-pub(in crate::index) mod bit_packed;
+pub(crate) mod bit_packed;
 pub mod checked_column;
-pub(in crate::index) mod column;
-pub(in crate::index) mod free_space;
+pub(crate) mod column;
+pub(crate) mod free_space;
 pub mod human_bytes;
-pub(crate) mod id_map;
+pub mod id_map;
 pub mod memory;
 mod pages;
-pub(crate) mod prefetch;
-pub(crate) mod scratch;
+pub mod prefetch;
+pub mod scratch;
 pub mod store;
 #[cfg_attr(not(unix), allow(dead_code))]
-pub(crate) mod temporary_files;
+pub mod temporary_files;

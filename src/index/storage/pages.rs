@@ -128,12 +128,12 @@ mod system {
 
     /// Memory, of this owner alone.
     #[derive(Debug)]
-    pub(in crate::index::storage) struct Pages(Addresses);
+    pub(in crate::storage) struct Pages(Addresses);
 
     impl Pages {
         /// One piece of `len` bytes: first what the pieces hold, then zeros that nobody has touched. If there are pieces, all
         /// are whole huge pages. They are left as they are if there are no addresses for the whole.
-        pub(in crate::index::storage) fn of_pieces(pieces: &mut Vec<Self>, len: usize) -> io::Result<Self> {
+        pub(in crate::storage) fn of_pieces(pieces: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             let mut whole = Addresses::take(len)?;
             let mut at = 0;
             for Self(piece) in pieces.drain(..) {
@@ -146,7 +146,7 @@ mod system {
         }
 
         /// Cuts off what is behind `at`.
-        pub(in crate::index::storage) fn split_off(&mut self, at: usize) -> Self {
+        pub(in crate::storage) fn split_off(&mut self, at: usize) -> Self {
             Self(self.0.split_off(at))
         }
     }
@@ -178,11 +178,11 @@ mod system {
 
     /// Memory, of this owner alone.
     #[derive(Debug)]
-    pub(in crate::index::storage) struct Pages(MmapMut);
+    pub(in crate::storage) struct Pages(MmapMut);
 
     impl Pages {
         /// `len` bytes of zeros that nobody has touched. There are no pieces: nothing cuts memory here.
-        pub(in crate::index::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
+        pub(in crate::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             MmapMut::map_anon(len).map(Self)
         }
     }

@@ -3,7 +3,7 @@
 /// Starts to bring `slice[at]` into the cache. Nothing happens for a place outside of the slice.
 #[inline(always)]
 #[allow(unsafe_code)]
-pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
+pub fn prefetch<T>(slice: &[T], at: usize) {
     if let Some(place) = slice.get(at) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: A prefetch reads nothing that the program can see and cannot fault; the place is in bounds anyway.

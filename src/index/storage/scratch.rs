@@ -17,16 +17,16 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::pages::{PAGE, Pages};
-use crate::input::file;
-use crate::input::mapped_files::{self, Content, Known};
+use hprof_input::file;
+use hprof_input::mapped_files::{self, Content, Known};
 
 /// What elements have to be.
-pub(crate) trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
+pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
 /// Makes scratch arrays: a handle, of which there may be many.
 #[derive(Debug, Clone)]
-pub(crate) struct ScratchArena(Arc<Shared>);
+pub struct ScratchArena(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -51,7 +51,7 @@ type Found = (Pages, usize);
 
 /// An array.
 #[derive(Debug)]
-pub(crate) struct Array<T> {
+pub struct Array<T> {
     place: Place,
     arena: ScratchArena,
     /// Bytes of the elements.
@@ -107,14 +107,14 @@ impl ScratchArena {
     }
 
     /// Bytes of memory that are left, spare ones included.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |pages: &[Pages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
     /// An array of `len` zeros.
-    pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
+    pub fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         let (mut array, used) = self.make(len)?;
         let used = used.min(array.bytes);
         if let Some(used) = array.place.bytes_mut().get_mut(..used) {
@@ -124,18 +124,18 @@ impl ScratchArena {
     }
 
     /// An array of `len` elements of unspecified content.
-    pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
+    pub fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         self.make(len).map(|(array, _)| array)
     }
 
     /// An array of `len` elements of unspecified content, in memory; `None` if there is not enough.
-    pub(crate) fn in_memory<T: Plain>(&self, len: usize) -> Option<Array<T>> {
+    pub fn in_memory<T: Plain>(&self, len: usize) -> Option<Array<T>> {
         let made = self.make_in_memory(len.checked_mul(size_of::<T>())?);
         Some(made.ok()??.0)
     }
 
     /// An array with these elements.
-    pub(crate) fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
+    pub fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
         let mut array = self.array::<T>(elements.len())?;
         array.copy_from_slice(elements);
         Ok(array)
@@ -307,12 +307,12 @@ fn reserve(_: &File, _: u64) -> io::Result<bool> {
 }
 
 /// Numbers as threads share them.
-pub(crate) fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
+pub fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
     <[AtomicU64]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
 }
 
 /// The same of shorter numbers.
-pub(crate) fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
+pub fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
     <[AtomicU32]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
 }
 
@@ -323,7 +323,7 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
 
 /// A stack whose lower part is moved to the arena when it is high.
 #[derive(Debug)]
-pub(crate) struct Stack<T> {
+pub struct Stack<T> {
     arena: ScratchArena,
     top: Vec<T>,
     below: Vec<Array<T>>,
@@ -343,12 +343,12 @@ impl<T: Plain + Copy> Stack<T> {
     }
 
     /// An empty stack that moves so many elements away at a time.
-    pub(crate) fn with_top(arena: &ScratchArena, max_top: usize) -> Self {
+    pub fn with_top(arena: &ScratchArena, max_top: usize) -> Self {
         Self { arena: arena.clone(), top: Vec::new(), below: Vec::new(), max_top }
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, element: T) -> io::Result<()> {
+    pub fn push(&mut self, element: T) -> io::Result<()> {
         if self.top.len() >= self.max_top {
             self.move_away()?;
         }
@@ -384,7 +384,7 @@ impl<T: Plain + Copy> Stack<T> {
     }
 
     /// All elements, the lowest first.
-    pub(crate) fn into_array(self) -> io::Result<Array<T>> {
+    pub fn into_array(self) -> io::Result<Array<T>> {
         let Self { arena, top, below, .. } = self;
         let mut all = arena.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
         let mut at = 0;

@@ -29,7 +29,7 @@ static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
 static WATCHER: OnceLock<fn()> = OnceLock::new();
 
 /// Calls `begin` whenever something is going to be made that has to be removed. Only the first call of this counts.
-pub(crate) fn watch(begin: fn()) {
+pub fn watch(begin: fn()) {
     let _ = WATCHER.set(begin);
 }
 
@@ -76,12 +76,12 @@ fn remove_if_empty(dir: &Path) -> io::Result<()> {
 
 /// While this lives no temporary file is made, named or removed.
 #[must_use]
-pub(crate) struct Ending {
+pub struct Ending {
     _left: MutexGuard<'static, Vec<Left>>,
 }
 
 /// Removes all temporary files, for a process that ends now.
-pub(crate) fn remove_all() -> Ending {
+pub fn remove_all() -> Ending {
     let left = left();
     left.iter().rev().for_each(Left::remove);
     Ending { _left: left }
@@ -99,7 +99,7 @@ impl Drop for Listed {
 
 /// A temporary file.
 #[derive(Debug)]
-pub(crate) struct Temporary {
+pub struct Temporary {
     // Dropped in this order: what is removed need not be listed any more.
     file: NamedTempFile,
     listed: Listed,
@@ -107,7 +107,7 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// Creates a file in `dir`, with the names and permissions of `builder`.
-    pub(crate) fn create(builder: &Builder<'_, '_>, dir: &Path) -> io::Result<Self> {
+    pub fn create(builder: &Builder<'_, '_>, dir: &Path) -> io::Result<Self> {
         // Held meanwhile: no signal finds a file that is not listed yet.
         let mut left = left_to_add();
         // The name, which the error holds, would say nothing to a user: nor would that of an error below.
@@ -118,17 +118,17 @@ impl Temporary {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.file.path()
     }
 
     /// The file itself.
-    pub(crate) fn as_file(&self) -> &File {
+    pub fn as_file(&self) -> &File {
         self.file.as_file()
     }
 
     /// Gives the file its name, in the same directory, in place of what has it.
-    pub(crate) fn publish(self, path: &Path) -> io::Result<()> {
+    pub fn publish(self, path: &Path) -> io::Result<()> {
         let Self { file, listed } = self;
         // Held meanwhile: a signal would remove the file before it has its name, and that would be told as an error.
         let held = left();
@@ -165,7 +165,7 @@ const OWNER: &str = "owner";
 
 /// A temporary directory, with all that is put into it.
 #[derive(Debug)]
-pub(crate) struct TemporaryDir {
+pub struct TemporaryDir {
     // Dropped in this order, as those of a file. Once it has its name nothing is there to be removed.
     dir: TempDir,
     listed: Listed,
@@ -181,7 +181,7 @@ impl TemporaryDir {
     }
 
     /// The same in `parent`. All that `mode` and the process's mask permit may be done with it.
-    pub(crate) fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
+    pub fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
         let mut left = left_to_add();
         let mut builder = Builder::new();
@@ -197,7 +197,7 @@ impl TemporaryDir {
     }
 
     /// Gives the directory its name, in the same directory, in place of what has it.
-    pub(crate) fn publish(self, path: &Path) -> io::Result<()> {
+    pub fn publish(self, path: &Path) -> io::Result<()> {
         let Self { dir, listed, owner } = self;
         // What is there moves into a temporary directory: no rename replaces a directory that is not empty.
         let old = match (fs::symlink_metadata(path), path.parent(), dir.path().file_name()) {
@@ -226,7 +226,7 @@ impl TemporaryDir {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }

@@ -13,7 +13,7 @@ use super::{
     Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
     unpack_file, zstandard,
 };
-use crate::hprof::sniff::{self, Looks};
+use hprof_parser::sniff::{self, Looks};
 
 /// Bytes of a packed file in an archive that tell what it is: Zstandard gives nothing before it has a whole block.
 const PEEKED_INSIDE: u64 = (128 << 10) + PEEKED;

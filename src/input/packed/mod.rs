@@ -15,7 +15,7 @@ mod zstandard;
 
 use std::io::{self, Read};
 
-use crate::hprof::sniff::{self, Looks};
+use hprof_parser::sniff::{self, Looks};
 
 /// Is told of each step's packed bytes.
 pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;

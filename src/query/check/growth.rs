@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::places::{PlacesOfDump, matching};
 use super::{Found, Growing, LeftOut, Measure, Measured, Rule};
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::compare::places::{Aligned, explained, least_of};
-use crate::query::compare::{Change, names};
+use crate::classes::pattern::ClassPattern;
+use crate::compare::places::{Aligned, explained, least_of};
+use crate::compare::{Change, names};
 
 /// Growth of one dump against one baseline. What several rules need is computed once.
 #[derive(Debug, Default)]
@@ -127,9 +127,9 @@ fn most_grown_class(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::hprof::ObjectId;
-    use crate::query::check::{Limits, Range, Severity, Unmatched};
-    use crate::query::compare::places::{Label, Place, Places, Via};
+    use crate::check::{Limits, Range, Severity, Unmatched};
+    use crate::compare::places::{Label, Place, Places, Via};
+    use hprof_parser::ObjectId;
 
     fn label(via: Via, class: &str) -> Label {
         Label { via, class: Some(class.into()), is_class_object: false }

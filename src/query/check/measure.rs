@@ -7,22 +7,22 @@ use rustc_hash::FxHashMap;
 
 use super::places::PlacesOfDump;
 use super::{Growing, Limits, Measure, Rule};
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph};
-use crate::query::classes::histogram::{self, Scope, all_bytes};
-use crate::query::classes::loaders::{self, SortBy};
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::classes::suggestions;
-use crate::query::compare::places::Places;
-use crate::query::dominators::class_counts::Counts;
-use crate::query::dominators::retained;
-use crate::query::leaks::{self, Largest};
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Objects;
-use crate::query::objects::selection::{Selection, What};
-use crate::query::waste::{self, GroupBy, Kind, Waste};
+use crate::classes::histogram::{self, Scope, all_bytes};
+use crate::classes::loaders::{self, SortBy};
+use crate::classes::pattern::ClassPattern;
+use crate::classes::suggestions;
+use crate::compare::places::Places;
+use crate::dominators::class_counts::Counts;
+use crate::dominators::retained;
+use crate::leaks::{self, Largest};
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::Labels;
+use crate::objects::reader::Objects;
+use crate::objects::selection::{Selection, What};
+use crate::waste::{self, GroupBy, Kind, Waste};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph};
 
 /// A dump that is measured.
 #[derive(Clone, Copy)]

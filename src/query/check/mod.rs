@@ -14,9 +14,9 @@ pub use limits::{Bound, Limit, Limits, Percent, Range};
 pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
 pub use places::PlacesOfDump;
 
-use crate::query::classes::histogram::Scope;
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::waste::Kind;
+use crate::classes::histogram::Scope;
+use crate::classes::pattern::ClassPattern;
+use crate::waste::Kind;
 
 /// How bad it is if a rule fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]

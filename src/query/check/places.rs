@@ -1,9 +1,9 @@
 //! Figures of places: what those of a pattern retain.
 
 use super::{Found, LeftOut, Measured, Named};
-use crate::query::classes::suggestions;
-use crate::query::compare::places::{Aligned, Places};
-use crate::query::objects::selection::glob_matches;
+use crate::classes::suggestions;
+use crate::compare::places::{Aligned, Places};
+use crate::objects::selection::glob_matches;
 
 /// Names of places that are compared with a pattern that matches none.
 const MAX_NAMES: usize = 10_000;

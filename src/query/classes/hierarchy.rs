@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::class_table::ClassTable;
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::class_table::ClassTable;
+use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::histogram;
 use super::pattern::ClassPattern;

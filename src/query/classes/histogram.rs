@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{ObjectId, names};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassKind, ClassRow, NONE};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
+use hprof_parser::{ObjectId, names};
 
 use super::pattern::{ClassPattern, any_matches};
-use crate::query::dominators::class_counts::{self, Counts};
-use crate::query::objects::object_set::Bits;
+use crate::dominators::class_counts::{self, Counts};
+use crate::objects::object_set::Bits;
 
 /// What a row of the histogram stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -370,7 +370,7 @@ pub(crate) fn package_label(class: &str) -> String {
 
 fn is_primitive_array(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
-    element != name && crate::hprof::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
+    element != name && hprof_parser::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
 /// Number of objects by kind: instances, object arrays, primitive arrays, class objects.

@@ -10,16 +10,16 @@ use std::io;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loaders::{Duplicate, Row, SortBy};
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::dominators::retained::retained_by_tree;
-use crate::query::dominators::retained_sets::{self, SetRetained, Sets};
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::strength::Excluded;
-use crate::query::paths::beyond_frames;
-use crate::query::paths::steps::{RootView, Step, View};
+use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_sets::{self, SetRetained, Sets};
+use crate::objects::class_set::ClassSet;
+use crate::objects::strength::Excluded;
+use crate::paths::beyond_frames;
+use crate::paths::steps::{RootView, Step, View};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::ObjectId;
 
 /// The loaders of the JVM and of the application: they live as long as the process.
 const PERMANENT: &[&str] = &[

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::ObjectGraph;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
-use crate::index::storage::id_map::IdMap;
+use hprof_index::ObjectGraph;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::{BasicType, ObjectId};
 
 use super::histogram;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Objects;
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::Labels;
+use crate::objects::reader::Objects;
 
 /// The class that all loaders extend.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";

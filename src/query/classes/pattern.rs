@@ -16,7 +16,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use crate::hprof::names;
+use hprof_parser::names;
 
 /// A pattern of class names.
 #[derive(Debug, Clone, PartialEq, Eq)]

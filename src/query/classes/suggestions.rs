@@ -2,10 +2,10 @@
 
 use strsim::osa_distance;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_parser::ObjectId;
 
 /// Names that are offered.
 const MAX_NAMES: usize = 5;
@@ -59,7 +59,7 @@ pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
 }
 
 /// Offers those of some names that are like `text`; if none is, the first `limit`, after the words `all`.
-pub(crate) fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
+pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
     match names_like(text, names.iter().copied()).as_slice() {
         [] => {
             let listed: Vec<&str> = names.iter().copied().take(limit).collect();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
-use crate::query::recordings::profile::text::{TextClass, TextHeap};
+use crate::recordings::profile::text::{TextClass, TextHeap};
 
 /// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
 pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassRow, NONE};
-use crate::query::classes::histogram::{self, Scope, SortBy, With};
-use crate::query::classes::pattern::{ClassPattern, any_matches};
-use crate::query::dominators::class_counts::{self, Counts};
-use crate::query::recordings::profile::text::TextHeap;
+use crate::classes::histogram::{self, Scope, SortBy, With};
+use crate::classes::pattern::{ClassPattern, any_matches};
+use crate::dominators::class_counts::{self, Counts};
+use crate::recordings::profile::text::TextHeap;
+use hprof_index::ObjectGraph;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::{ClassRow, NONE};
+use hprof_parser::ObjectId;
 
 use super::names;
 use super::{Change, Status};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
-use crate::query::strings::contents;
+use crate::strings::contents;
 
 pub mod classes;
 mod growth;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::index::model::summary::Summary;
+use hprof_index::model::summary::Summary;
+use hprof_parser::ObjectId;
 
 /// Marks of generated classes: what follows one, up to an array's brackets, is a number or a hash.
 ///

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::index::model::summary::Summary;
+use hprof_index::model::summary::Summary;
 
 use super::Status;
 

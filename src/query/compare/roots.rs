@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::RootKind;
-use crate::index::ObjectGraph;
-use crate::query::paths::roots::{self, KindRow};
+use crate::paths::roots::{self, KindRow};
+use hprof_index::ObjectGraph;
+use hprof_parser::RootKind;
 
 use super::{Change, Status};
 

@@ -1,16 +1,16 @@
 //! Texts of which there are more copies than before.
 //!
 //! A row is a text that several Strings of one of the dumps have; in the other dump it may have one, or none. Texts are not
-//! kept: a [`Census`] has 32 bytes for each String, as [`crate::query::strings`] has, and texts are compared where they
+//! kept: a [`Census`] has 32 bytes for each String, as [`crate::strings`] has, and texts are compared where they
 //! stand, in both dumps.
 
 use std::cmp::Reverse;
 use std::io;
 
-use crate::index::ObjectGraph;
-use crate::index::model::summary::Summary;
-use crate::query::objects::reader::Objects;
-use crate::query::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
+use crate::objects::reader::Objects;
+use crate::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
+use hprof_index::ObjectGraph;
+use hprof_index::model::summary::Summary;
 
 use super::{Change, Status};
 

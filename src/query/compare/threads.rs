@@ -11,11 +11,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dominators::retained::retained_by_tree;
-use crate::query::threads::fingerprints::Fingerprints;
-use crate::query::threads::{Kind, Question, State, Thread, Threads};
+use crate::dominators::retained::retained_by_tree;
+use crate::threads::fingerprints::Fingerprints;
+use crate::threads::{Kind, Question, State, Thread, Threads};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
 
 use super::names::masked;
 use super::{Change, Status};

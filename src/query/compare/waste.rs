@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::query::waste::{Kind, Waste};
+use crate::waste::{Kind, Waste};
 
 use super::{Change, Status};
 

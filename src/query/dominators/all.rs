@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::graph_view::Labels;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
-use crate::index::objects::address_index::Ids;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::graph_view::Labels;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::address_index::Ids;
+use hprof_parser::ObjectId;
 
 use super::nodes;
 

@@ -12,11 +12,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::objects::label::Labels;
+use crate::objects::label::Labels;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::ObjectId;
 
 use super::merged::{self, Merged, Node, NodeClass, Tops};
 use super::preorder::Start;

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::graph_view::Labels;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::graph_view::Labels;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::NONE;
 
 use super::preorder;
 

@@ -3,11 +3,11 @@
 //! What dominates an object need not be what a programmer calls it by: an array is in a field of a map, and the map in a field
 //! of the program's class, while a thread's stack holds the array as well.
 
-use crate::hprof::names;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::names;
 
 /// Fields of a name.
 const MAX_FIELDS: usize = 4;

@@ -24,13 +24,13 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::adjacency::GROUP;
-use crate::index::graph::graph_view::NONE;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::object_set::Bits;
+use crate::objects::object_set::Bits;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::adjacency::GROUP;
+use hprof_index::graph::graph_view::NONE;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::ClassNumber;
 
 use super::preorder::{self, Start};
 use super::walk::{Marks, Outward};

@@ -9,15 +9,15 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::ObjectId;
 
 use super::preorder::{Preorder, Start};
-use crate::query::classes::histogram::{self, GroupBy, Groups};
-use crate::query::objects::label::Labels;
+use crate::classes::histogram::{self, GroupBy, Groups};
+use crate::objects::label::Labels;
 
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;

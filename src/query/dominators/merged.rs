@@ -11,12 +11,12 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables;
-use crate::query::objects::class_set::ClassSet;
+use crate::objects::class_set::ClassSet;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables;
 
 use super::{class_counts, retained};
 

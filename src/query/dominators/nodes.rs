@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::index::graph::numbers::TreePosition;
-use crate::index::graph::tree::Tree;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::tree::Tree;
 
 use super::preorder;
 

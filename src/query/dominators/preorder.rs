@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::index::graph::numbers::TreePosition;
-use crate::index::graph::tree::{ByPosition, Children, Tree};
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::tree::{ByPosition, Children, Tree};
 
 /// Positions of a chunk that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;

@@ -10,9 +10,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
 
 use super::jointly::{Limits, jointly};
 use super::preorder::Start;

@@ -19,11 +19,11 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
-use crate::index::storage::scratch::Array;
-use crate::query::objects::object_set::Bits;
+use crate::objects::object_set::Bits;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::scratch::Array;
 
 use super::preorder::Start;
 use super::walk::{Marks, walk};

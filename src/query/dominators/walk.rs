@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::adjacency::{AdjacencyView, Targets};
-use crate::index::graph::graph_view::{Labels, NONE};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::adjacency::{AdjacencyView, Targets};
+use hprof_index::graph::graph_view::{Labels, NONE};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
-use crate::query::objects::object_set::Number;
+use crate::objects::object_set::Number;
 
 use super::preorder::Start;
 

@@ -1,7 +1,7 @@
 //! What is wrong with a dump, and how far its answers can be believed.
 
-use crate::index::model::problem::{Account, ProblemKind, Severity};
-use crate::index::{Heap, MissingObjects, ObjectGraph};
+use hprof_index::model::problem::{Account, ProblemKind, Severity};
+use hprof_index::{Heap, MissingObjects, ObjectGraph};
 
 /// How far retained sizes can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

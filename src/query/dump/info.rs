@@ -1,13 +1,13 @@
 //! What a dump is: format, JVM, contents, layout, problems.
 
-use crate::hprof::record::tag;
-use crate::hprof::{RootKind, Version};
-use crate::index::Heap;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::problem::Problem;
+use hprof_index::Heap;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::problem::Problem;
+use hprof_parser::record::tag;
+use hprof_parser::{RootKind, Version};
 
 use super::doctor::Extent;
-use crate::query::classes::histogram::{all_bytes, objects_by_kind};
+use crate::classes::histogram::{all_bytes, objects_by_kind};
 
 /// What a dump is.
 #[derive(Debug, Clone)]

@@ -4,21 +4,21 @@
 //! accumulation points: from a class loader over its classes to the map in a static field. Nothing here takes longer than
 //! a histogram of reachable objects.
 
-use crate::hprof::{BasicType, RootKind};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::storage::id_map::IdSet;
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::storage::id_map::IdSet;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{BasicType, RootKind};
 
 use super::info::{self, Info};
-use crate::query::classes::histogram;
-use crate::query::leaks::heap_facts::finalizer_queue;
-use crate::query::leaks::holders::{Holder, Holders};
-use crate::query::leaks::off_heap::{self, Buffers};
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::Objects;
-use crate::query::threads::{Thread, Threads};
+use crate::classes::histogram;
+use crate::leaks::heap_facts::finalizer_queue;
+use crate::leaks::holders::{Holder, Holders};
+use crate::leaks::off_heap::{self, Buffers};
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::Objects;
+use crate::threads::{Thread, Threads};
 
 /// What is held most, so many rows.
 const LARGEST: usize = 5;

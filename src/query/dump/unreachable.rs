@@ -1,9 +1,9 @@
 //! How much of a dump is unreachable: garbage that the JVM had not collected yet, or dumped with `-all`.
 
-use crate::index::ObjectGraph;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::query::classes::histogram::all_bytes;
+use crate::classes::histogram::all_bytes;
+use hprof_index::ObjectGraph;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
 
 /// Unreachable bytes are much if they are more than this, however large the heap is.
 const MUCH_BYTES: u64 = 16 << 20;

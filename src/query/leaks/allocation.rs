@@ -3,12 +3,12 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{TraceSerial, names};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::Summary;
-use crate::index::objects::reader::{Objects, Record};
-use crate::query::threads::frames::{Frame, Frames};
+use crate::threads::frames::{Frame, Frames};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::Summary;
+use hprof_index::objects::reader::{Objects, Record};
+use hprof_parser::{TraceSerial, names};
 
 use super::contents::Level;
 

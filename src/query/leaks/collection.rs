@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::roots::Root;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::collections::Collections;
-use crate::query::objects::reader::Objects;
-use crate::query::paths::steps::View;
+use crate::objects::class_set::ClassSet;
+use crate::objects::collections::Collections;
+use crate::objects::reader::Objects;
+use crate::paths::steps::View;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::roots::Root;
+use hprof_parser::ObjectId;
 
 /// The field that says how many elements a queue may have.
 const CAPACITY: &str = "capacity";

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::classes::histogram::GroupBy;
-use crate::query::dominators::listing;
-use crate::query::dominators::merged::{self, Node, NodeClass, Question, Tops};
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::class_set::ClassSet;
+use crate::classes::histogram::GroupBy;
+use crate::dominators::listing;
+use crate::dominators::merged::{self, Node, NodeClass, Question, Tops};
+use crate::dominators::preorder::Start;
+use crate::objects::class_set::ClassSet;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::suspects::share;
 

@@ -2,16 +2,16 @@
 
 use std::cmp::Reverse;
 
-use crate::hprof::{ObjectId, names};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::dominators::class_counts::{self, Counts};
-use crate::query::objects::collections::{Collections, Forms};
-use crate::query::objects::reader::Objects;
-use crate::query::objects::strength::{Excluded, Strength};
-use crate::query::paths::beyond_frames;
-use crate::query::paths::steps::{RootView, Step, View};
+use crate::dominators::class_counts::{self, Counts};
+use crate::objects::collections::{Collections, Forms};
+use crate::objects::reader::Objects;
+use crate::objects::strength::{Excluded, Strength};
+use crate::paths::beyond_frames;
+use crate::paths::steps::{RootView, Step, View};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::{ObjectId, names};
 
 use super::Named;
 use super::Suspect;

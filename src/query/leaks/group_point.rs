@@ -1,20 +1,20 @@
 //! Where the memory of many objects of one class accumulates: the object through which the shortest paths to most of them
 //! lead.
 //!
-//! The paths of all groups come from one search ([`crate::query::paths::forest`]). From the roots down, the child with most
+//! The paths of all groups come from one search ([`crate::paths::forest`]). From the roots down, the child with most
 //! members is taken, while it has more than 80 percent of all members; where what the members below it retain is less than
 //! 70 percent of what those below its parent retain, the parent is the accumulation point (Eclipse MAT, `FindLeaksQuery`).
 //! All members count, where MAT takes a random 10,000.
 
 use std::io;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::scratch::ScratchArena;
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
-use crate::query::paths::forest::Forest;
+use crate::objects::object_set::Bits;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use crate::paths::forest::Forest;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::scratch::ScratchArena;
 
 use super::suspects::{Group, is_drop, share};
 

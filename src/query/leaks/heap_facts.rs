@@ -5,17 +5,17 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph};
-use crate::query::classes::histogram;
-use crate::query::classes::loader_sets::{self, Why, is_permanent};
-use crate::query::objects::reader::Objects;
-use crate::query::paths::steps::View;
-use crate::query::threads::frames::Frame;
-use crate::query::threads::{Question, StackFrame, Thread, Threads};
+use crate::classes::histogram;
+use crate::classes::loader_sets::{self, Why, is_permanent};
+use crate::objects::reader::Objects;
+use crate::paths::steps::View;
+use crate::threads::frames::Frame;
+use crate::threads::{Question, StackFrame, Thread, Threads};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
 
 use super::off_heap::{self, OffHeap};
 use super::suspects::share;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{ObjectId, names};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::storage::id_map::IdMap;
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::storage::id_map::IdMap;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{ObjectId, names};
 
-use crate::query::classes::histogram::{self, GroupBy};
-use crate::query::dominators::class_counts::{self, Counts};
-use crate::query::dominators::listing;
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::collections::{Collection, Collections, Forms, Kind};
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Objects;
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::reference_names::Edges;
+use crate::classes::histogram::{self, GroupBy};
+use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::listing;
+use crate::dominators::preorder::Start;
+use crate::objects::collections::{Collection, Collections, Forms, Kind};
+use crate::objects::label::Labels;
+use crate::objects::reader::Objects;
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_names::Edges;
 
 use super::suspects::is_drop;
 

@@ -20,16 +20,16 @@ mod suspects;
 use std::cmp::Reverse;
 use std::io;
 
-use crate::hprof::{ObjectId, names};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dominators::class_counts;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::paths::steps::View;
-use crate::query::threads::Threads;
-use crate::query::threads::frames::Frame;
-use crate::query::threads::groups::pool;
+use crate::dominators::class_counts;
+use crate::objects::class_set::ClassSet;
+use crate::paths::steps::View;
+use crate::threads::Threads;
+use crate::threads::frames::Frame;
+use crate::threads::groups::pool;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{ObjectId, names};
 
 use self::allocation::Allocation;
 use self::collection::CollectionFacts;

@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::{BasicType, ObjectId, names};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::Objects;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::Objects;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::{BasicType, ObjectId, names};
 
 /// Referrers of a buffer that are looked at.
 const MAX_REFERRERS: usize = 16;

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::classes::histogram::GroupBy;
-use crate::query::dominators::listing;
-use crate::query::dominators::preorder::{Preorder, Start};
+use crate::classes::histogram::GroupBy;
+use crate::dominators::listing;
+use crate::dominators::preorder::{Preorder, Start};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::model::summary::{ClassNumber, Summary};
 
 /// Percent of an object's retained size that its largest child has at least where the walk goes on.
 const MOST_OF_IT: u64 = 70;

@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dominators::holder;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::label::{Labels, THREAD_LOCAL_ENTRY};
-use crate::query::objects::reader::Objects;
-use crate::query::objects::reference_names::Edges;
+use crate::dominators::holder;
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
+use crate::objects::reader::Objects;
+use crate::objects::reference_names::Edges;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
 
 /// ThreadLocals that are told.
 const TOLD: usize = 3;

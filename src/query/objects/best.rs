@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::ObjectIndex;
 
 /// The objects that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

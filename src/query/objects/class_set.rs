@@ -5,10 +5,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::selection::{Selection, What};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::object_table::BLOCK;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::object_table::BLOCK;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;

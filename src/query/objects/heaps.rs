@@ -6,12 +6,12 @@
 
 use rayon::prelude::*;
 
-use crate::hprof::heap::HeapVisitor;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
-use crate::index::objects::object_table::BLOCK;
-use crate::index::scan::file_order::{Classes, OrderedChunks};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::scan::file_order::{Classes, OrderedChunks};
+use hprof_parser::heap::HeapVisitor;
 
 use super::object_set::Bits;
 use super::reader::{Objects, Record};
@@ -48,7 +48,7 @@ impl Infos {
     }
 }
 
-/// The objects of the heap of this name. `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+/// The objects of the heap of this name. `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
 ///
 /// # Errors
 /// If there is no such heap.

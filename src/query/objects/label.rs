@@ -7,12 +7,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::storage::human_bytes::grouped;
-use crate::index::storage::id_map::IdMap;
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::id_map::IdMap;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{BasicType, ObjectId};
 
 use super::class_set::ClassSet;
 use super::collections::{Collections, Forms, Kind};

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
 
 use super::best::{Best, Found};
 use super::class_set::ClassSet;

@@ -17,4 +17,4 @@ pub mod selection;
 pub mod show;
 pub mod strength;
 
-pub use crate::index::objects::reader;
+pub use hprof_index::objects::reader;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::hprof::RootKind;
+use hprof_parser::RootKind;
 
 /// What kind of reference it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,18 +8,18 @@ use rustc_hash::FxHashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
-use crate::hprof::{BasicType, ObjectId, be_id, be_ids};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::fields;
-use crate::index::objects::object_table::BLOCK;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray};
+use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
 
 use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
-use crate::query::paths::root_index::RootIndex;
+use crate::paths::root_index::RootIndex;
 
 /// Kinds of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
 const KEPT: usize = 3;
@@ -91,7 +91,7 @@ type ReferenceField<'a> = (u32, &'a str, &'a str);
 const MAX_KEPT_BYTES: u64 = 1 << 12;
 
 impl<'a> Edges<'a> {
-    /// References of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    /// References of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
         let fields = summary.classes().iter().map(|_| OnceLock::new()).collect();

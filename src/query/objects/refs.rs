@@ -1,23 +1,23 @@
 //! What an object refers to, and what refers to it.
 
-use crate::query::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_kind::ReferenceKind;
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use crate::hprof::ObjectId;
-use crate::hprof::heap::ObjectArray;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::ClassNumber;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::ObjectId;
+use hprof_parser::heap::ObjectArray;
 
 use super::reader::{Objects, Record};
 use super::reference_names::Edges;
 use super::strength::{Strength, is_referent};
-use crate::query::classes::histogram;
-use crate::query::paths::steps::View;
+use crate::classes::histogram;
+use crate::paths::steps::View;
 
 /// Which way references are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,12 +10,12 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_parser::ObjectId;
 
-use crate::query::classes::pattern::ClassPattern;
+use crate::classes::pattern::ClassPattern;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 18;

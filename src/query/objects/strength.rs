@@ -2,10 +2,10 @@
 //!
 //! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
 
-use crate::hprof::RootKind;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::RootKind;
 
 use super::reference_kind::ReferenceKind;
 

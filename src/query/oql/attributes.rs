@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::hprof::RootKind;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::query::dump::info::{Info as DumpInfo, info};
-use crate::query::objects::reader::{Bits, Record};
-use crate::query::paths::root_index::RootIndex;
+use crate::dump::info::{Info as DumpInfo, info};
+use crate::objects::reader::{Bits, Record};
+use crate::paths::root_index::RootIndex;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::RootKind;
 
 use super::evaluate::Evaluator;
 use super::names::{Attribute, Info};

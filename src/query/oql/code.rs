@@ -7,8 +7,8 @@ use regex::Regex;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
 
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::reader::Place;
+use crate::objects::reader::Place;
+use hprof_index::model::summary::ClassNumber;
 
 use super::names::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};

@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 
-use crate::hprof::BasicType;
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::ClassKind;
-use crate::index::objects::fields::Fields;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dump::info::Info;
-use crate::query::objects::collections::Collections;
-use crate::query::objects::meaning::{self, Meanings};
-use crate::query::objects::reader::{Bits, Characters, Objects, Record};
-use crate::query::paths::root_index::RootIndex;
+use crate::dump::info::Info;
+use crate::objects::collections::Collections;
+use crate::objects::meaning::{self, Meanings};
+use crate::objects::reader::{Bits, Characters, Objects, Record};
+use crate::paths::root_index::RootIndex;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::fields::Fields;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::BasicType;
+use hprof_parser::ObjectId;
 
 use super::code::{Code, Field, Found, Kind, Step, Table};
 use super::tree::{Comparison, Function, Operator};

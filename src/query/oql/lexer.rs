@@ -1,7 +1,7 @@
 //! A query's text as tokens.
 
 use super::error::Wrong;
-use crate::query::objects::condition::size;
+use crate::objects::condition::size;
 
 /// A token and where it stands.
 #[derive(Debug, Clone, PartialEq)]

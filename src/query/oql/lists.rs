@@ -1,10 +1,10 @@
 //! Lists: elements of arrays and collections, references, fields. They are read while they are taken.
 
-use crate::hprof::ObjectId;
-use crate::hprof::{BasicType, be_value};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::collections::{Collections, Kind};
-use crate::query::objects::reader::{Bits, Record};
+use crate::objects::collections::{Collections, Kind};
+use crate::objects::reader::{Bits, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::ObjectId;
+use hprof_parser::{BasicType, be_value};
 
 use super::evaluate::Evaluator;
 use super::value::{List, Slice, Value};

@@ -1,7 +1,7 @@
 //! Methods: what Java offers on MAT's objects, on texts, numbers and lists.
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::ObjectId;
 use std::cmp::Ordering;
 
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};

@@ -24,8 +24,8 @@ mod source;
 mod tree;
 mod value;
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::ObjectId;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;

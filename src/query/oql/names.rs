@@ -2,7 +2,7 @@
 
 use super::error::Wrong;
 use super::tree::Function;
-use crate::query::classes::suggestions;
+use crate::classes::suggestions;
 
 /// What objects have besides fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use crate::index::model::summary::ClassNumber;
-use crate::query::classes::suggestions;
+use crate::classes::suggestions;
+use hprof_index::model::summary::ClassNumber;
 
 use super::code::{Aggregated, Code, Field, Found, Kind, Step};
 use super::error::Wrong;
@@ -338,7 +338,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         let is_array = |number: ClassNumber| {
             summary
                 .class(number)
-                .is_some_and(|class| class.kind() != crate::index::model::tables::ClassKind::Instance)
+                .is_some_and(|class| class.kind() != hprof_index::model::tables::ClassKind::Instance)
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
         // Static fields are looked up as they come.

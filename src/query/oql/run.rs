@@ -6,8 +6,8 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::dominators::retained::retained_set;
+use crate::dominators::retained::retained_set;
+use hprof_index::graph::numbers::ObjectIndex;
 
 use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};

@@ -5,8 +5,8 @@ use std::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::index::graph::numbers::{self, ObjectIndex};
-use crate::index::objects::object_table::BLOCK;
+use hprof_index::graph::numbers::{self, ObjectIndex};
+use hprof_index::objects::object_table::BLOCK;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};

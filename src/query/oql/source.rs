@@ -2,11 +2,11 @@
 
 use roaring::RoaringBitmap;
 
-use crate::hprof::ObjectId;
-use crate::hprof::names::java_class_name;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::classes::suggestions;
+use crate::classes::suggestions;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::ObjectId;
+use hprof_parser::names::java_class_name;
 
 use super::code::Table;
 use super::error::Wrong;

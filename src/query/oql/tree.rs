@@ -1,6 +1,6 @@
 //! The syntax tree of a query.
 
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// A query: one SELECT, or several with UNION between them.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::ObjectId;
 
 /// What an expression is for one row.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,9 +17,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
 
 use super::shortest;
 use super::starts::{Starts, Which};

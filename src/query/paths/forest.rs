@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::tables::NONE;
-use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
-use crate::query::dominators::walk::{Marks, Outward};
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::dominators::walk::{Marks, Outward};
+use crate::objects::object_set::Bits;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::tables::NONE;
+use hprof_index::storage::scratch::{Array, ScratchArena, atomic_u32};
 
 use super::starts::{Starts, Which};
 

@@ -9,11 +9,11 @@ use std::io;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::object_set::Bits;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
 use super::forest::Forest;
 

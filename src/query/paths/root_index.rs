@@ -1,11 +1,11 @@
 //! The GC roots by object and by thread.
 
-use crate::hprof::RootKind;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::roots::Root;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::roots::Root;
+use hprof_parser::RootKind;
 
-use crate::query::objects::object_set::Bits;
+use crate::objects::object_set::Bits;
 
 /// Finds the roots of an object, and the roots that belong to a thread.
 ///

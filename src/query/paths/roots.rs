@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{ObjectId, RootKind};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::graph::tree::Tree;
-use crate::index::model::summary::ClassNumber;
-use crate::index::objects::roots::Root;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::roots::Root;
+use hprof_parser::{ObjectId, RootKind};
 
-use crate::query::dominators::retained::retained_by_tree;
-use crate::query::objects::label::Labels;
-use crate::query::objects::selection::ThreadPattern;
-use crate::query::threads::frames::Frames;
+use crate::dominators::retained::retained_by_tree;
+use crate::objects::label::Labels;
+use crate::objects::selection::ThreadPattern;
+use crate::threads::frames::Frames;
 
 /// Which roots are asked for.
 #[derive(Debug, Clone, Default)]

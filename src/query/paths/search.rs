@@ -7,13 +7,13 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
 
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::object_set::Bits;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
 
 use super::starts::Starts;
 

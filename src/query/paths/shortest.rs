@@ -18,9 +18,9 @@ use std::ops::Range;
 
 use super::search::{Instances, Part, Search};
 use super::starts::{Starts, Which};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::query::objects::reference_names::Edges;
-use crate::query::objects::strength::Excluded;
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 /// Ways by which a search goes on from one object at most, and how many times more it tries if it finds too little.
 const MAX_WAYS: usize = 1 << 14;

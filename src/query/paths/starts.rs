@@ -1,8 +1,8 @@
 //! The roots at which paths start.
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::roots::Root;
-use crate::query::objects::strength::Excluded;
+use crate::objects::strength::Excluded;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::roots::Root;
 
 use super::root_index::RootIndex;
 

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use crate::hprof::{ObjectId, RootKind};
-use crate::index::Heap;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::roots::Root;
+use hprof_index::Heap;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::roots::Root;
+use hprof_parser::{ObjectId, RootKind};
 
-use crate::query::objects::label::Labels;
-use crate::query::objects::reference_names::{Edges, Holding};
-use crate::query::objects::strength::{Excluded, Strength};
-use crate::query::threads::frames::{Frame, Frames};
+use crate::objects::label::Labels;
+use crate::objects::reference_names::{Edges, Holding};
+use crate::objects::strength::{Excluded, Strength};
+use crate::threads::frames::{Frame, Frames};
 
 /// An object on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::TraceSerial;
-use crate::query::classes::pattern::{self, ClassPattern};
-use crate::query::compare::{Change, Status, names};
+use crate::classes::pattern::{self, ClassPattern};
+use crate::compare::{Change, Status, names};
+use hprof_parser::TraceSerial;
 
 use super::cputime;
 use super::percent::two_decimals;

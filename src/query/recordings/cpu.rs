@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{TraceSerial, names};
+use hprof_parser::{TraceSerial, names};
 
 use super::percent::two_decimals;
 use super::profile::{Frame, Samples, Traces, ratio};

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::profile::{Call, Method, TimeRow, Traces, ratio};
 use super::stack_filter::StackFilter;
-use crate::query::classes::pattern::{self, ClassPattern};
+use crate::classes::pattern::{self, ClassPattern};
 
 /// Which rows of CPU TIME or MONITOR TIME are asked for.
 #[derive(Debug, Clone, Default)]
@@ -161,7 +161,7 @@ fn positive(time_ms: i64) -> u64 {
 mod tests {
     use super::super::stack_filter::tests::traces;
     use super::*;
-    use crate::hprof::TraceSerial;
+    use hprof_parser::TraceSerial;
 
     fn rows() -> Vec<TimeRow> {
         let row = |trace, count, self_percent: f64, name: Option<&str>| TimeRow {

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use super::profile::{Wait, WaitKind};
-use crate::query::classes::pattern::{self, ClassPattern};
+use crate::classes::pattern::{self, ClassPattern};
 
 /// What a thread did at the monitors of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::profile::{Site, Sites, Traces, ratio};
 use super::stack_filter::StackFilter;
-use crate::hprof::TraceSerial;
-use crate::query::classes::pattern::{self, ClassPattern, MethodPattern};
+use crate::classes::pattern::{self, ClassPattern, MethodPattern};
+use hprof_parser::TraceSerial;
 
 /// Which sites are asked for.
 #[derive(Debug, Clone, Default)]

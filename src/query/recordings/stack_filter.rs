@@ -1,8 +1,8 @@
 //! Which stack traces a user means: those with a frame of a class, or of a method.
 
 use super::profile::{Frame, Traces};
-use crate::hprof::TraceSerial;
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_parser::TraceSerial;
 
 /// Which stack traces are meant. What is empty asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Threads that were started while the profiler ran.
 
 use super::profile::StartedThread;
-use crate::query::objects::selection::ThreadPattern;
+use crate::objects::selection::ThreadPattern;
 
 /// Which threads are asked for.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +52,7 @@ pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::hprof::ObjectId;
+    use hprof_parser::ObjectId;
 
     #[test]
     fn threads_by_name_and_in_order() {

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
-use crate::hprof::TraceSerial;
-use crate::query::objects::selection::{NoObjectId, ThreadPattern};
+use crate::objects::selection::{NoObjectId, ThreadPattern};
+use hprof_parser::TraceSerial;
 
 /// Which traces are asked for.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
 mod tests {
     use super::super::stack_filter::tests::frame;
     use super::*;
-    use crate::hprof::ObjectId;
+    use hprof_parser::ObjectId;
 
     fn sample() -> Profile {
         let mut profile = Profile::default();

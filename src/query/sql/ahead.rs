@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use super::virtual_table::Shared;
-use crate::query::tables::{Batch, Chunk, Prepared, Table, Wanted};
+use crate::tables::{Batch, Chunk, Prepared, Table, Wanted};
 
 /// Reads the chunks of an answer one after another.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::graph::numbers::ObjectIndex;
+    use hprof_index::graph::numbers::ObjectIndex;
 
     #[test]
     fn a_part_of_a_table_is_not_most_of_it() {

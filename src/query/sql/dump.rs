@@ -5,17 +5,15 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::path_text;
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::objects::collections::{Collections, Forms};
-use crate::query::objects::condition::path::{Path, Places};
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Bits;
-use crate::query::paths::steps::View;
-use crate::query::tables::{
-    About, Batch, Chunk, Definition, Names, NoClass, Question, Table, Tables, Wanted,
-};
+use crate::objects::collections::{Collections, Forms};
+use crate::objects::condition::path::{Path, Places};
+use crate::objects::label::Labels;
+use crate::objects::reader::Bits;
+use crate::paths::steps::View;
+use crate::tables::{About, Batch, Chunk, Definition, Names, NoClass, Question, Table, Tables, Wanted};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_parser::{BasicType, ObjectId};
 
 /// A dump that is asked.
 #[derive(Debug, Clone)]
@@ -99,11 +97,11 @@ impl Dump {
     ///
     /// # Errors
     /// If the dump's bytes cannot be read.
-    pub fn new(source: Source) -> Result<Self, crate::index::Error> {
+    pub fn new(source: Source) -> Result<Self, hprof_index::Error> {
         let cell = DumpCell::try_new(source, |source| {
             let bytes = source.heap.bytes(&Quiet)?;
             let about = About { name: source.schema.clone(), labels: Vec::new() };
-            Ok::<_, crate::index::Error>(Inside {
+            Ok::<_, hprof_index::Error>(Inside {
                 tables: Tables::new(&source.heap, &source.graph, bytes, about),
                 of_classes: Mutex::new(Vec::new()),
                 labels: OnceLock::new(),

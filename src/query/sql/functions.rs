@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, ToSql};
 use super::dump::{Dump, Told};
 use super::guard::{Clock, INTERRUPTED};
 use super::{like, real_text};
-use crate::query::classes::pattern::ClassPattern;
+use crate::classes::pattern::ClassPattern;
 
 /// A function, for help and completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::error::{ErrorKind, SqlError};
 use super::guard::{self, Clock, Refused, Unlocked};
 use super::virtual_table::{self, MODULE, NONE, Shared, quoted};
 use super::{functions, run::Limits};
-use crate::query::classes::suggestions;
-use crate::query::tables::NoClass;
+use crate::classes::suggestions;
+use crate::tables::NoClass;
 
 /// The schema of the first dump.
 const MAIN: &str = "main";

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::strength::Excluded;
-use crate::query::paths::shortest;
-use crate::query::paths::steps::{Step, View};
+use crate::objects::strength::Excluded;
+use crate::paths::shortest;
+use crate::paths::steps::{Step, View};
+use hprof_index::graph::numbers::ObjectIndex;
 
 /// Steps at each end of a path that are named; those between are counted.
 const SHOWN: usize = 100;

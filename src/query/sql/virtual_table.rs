@@ -17,7 +17,7 @@ use rusqlite::vtab::{
 use super::ahead::Reader;
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use crate::query::tables::{
+use crate::tables::{
     Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Prepared, Question, Wanted,
 };
 
@@ -61,9 +61,8 @@ pub fn quoted(name: &str) -> String {
 
 /// The declaration of a table. Its name means nothing here.
 pub(super) fn declaration(name: &str, definition: &Definition) -> String {
-    let column = |column: &crate::query::tables::Column| {
-        format!("{} {}", quoted(&column.name), column.kind.declared())
-    };
+    let column =
+        |column: &crate::tables::Column| format!("{} {}", quoted(&column.name), column.kind.declared());
     let columns: Vec<String> = definition.columns.iter().map(column).collect();
     format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
 }

@@ -6,10 +6,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::hprof::heap::PrimitiveArray;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::strings::StringPart;
-use crate::query::objects::reader::{Characters, Objects, Record};
+use crate::objects::reader::{Characters, Objects, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::strings::StringPart;
+use hprof_parser::heap::PrimitiveArray;
 
 /// Units that are turned around at a time.
 const CHUNK: usize = 1 << 12;

@@ -12,16 +12,16 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::hprof::ObjectId;
-use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, chunks};
-use crate::index::layout::object_layout::Layout;
-use crate::index::layout::sizes::Sizes;
-use crate::index::objects::object_table::BLOCK;
-use crate::index::objects::strings::{StringFields, StringPart};
-use crate::index::storage::scratch::{Array, Stack};
-use crate::query::objects::reader::{Characters, Objects};
+use crate::objects::reader::{Characters, Objects};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, chunks};
+use hprof_index::layout::object_layout::Layout;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::objects::strings::{StringFields, StringPart};
+use hprof_index::storage::scratch::{Array, Stack};
+use hprof_parser::ObjectId;
+use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 
 use super::contents::{self, Form, Hashes};
 use super::{Basis, Question, STRING};

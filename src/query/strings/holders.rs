@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
-use crate::query::objects::reader::{Objects, Record};
+use crate::objects::reader::{Objects, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::{BasicType, ObjectId};
 
 /// Copies of a text that are looked at.
 pub const SAMPLE: usize = 64;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use rayon::prelude::*;
 
-use crate::query::objects::reader::{Characters, Objects};
+use crate::objects::reader::{Characters, Objects};
 
 use super::{Answer, Group, Grouping, Rows, StringBytes, contents};
 

@@ -17,13 +17,13 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 use regex::Regex;
 
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::storage::id_map::{IdMap, IdSet};
-use crate::index::storage::scratch::{Array, ScratchArena};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_index::storage::scratch::{Array, ScratchArena};
+use hprof_parser::ObjectId;
 
 use super::objects::reader::{Characters, Objects};
 use contents::random_seed;

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::query::objects::reader::Characters;
+use crate::objects::reader::Characters;
 
 use super::contents;
 use super::find::Item;

@@ -9,8 +9,8 @@ use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Prepared, Question, Table,
     Wanted, classes,
 };
-use crate::index::model::tables::ClassKind;
-use crate::query::objects::class_set::ClassSet;
+use crate::objects::class_set::ClassSet;
+use hprof_index::model::tables::ClassKind;
 
 const ID: usize = 0;
 const CLASS_ID: usize = 1;

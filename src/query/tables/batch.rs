@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::definition::{Column, Kind, Wanted};
 use super::names::Names;
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// A cell.
 #[derive(Debug, Clone, Copy, PartialEq)]

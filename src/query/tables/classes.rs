@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
 };
-use crate::hprof::ObjectId;
-use crate::index::model::summary::ClassNumber;
-use crate::query::classes::histogram;
+use crate::classes::histogram;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::ObjectId;
 
 /// A row a class.
 pub(super) struct Classes<'a> {

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::names::Names;
 use super::tree_rows::{TreeLookup, TreeRows};
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph};
-use crate::query::objects::reader::Objects;
-use crate::query::objects::reference_names::Edges;
+use crate::objects::reader::Objects;
+use crate::objects::reference_names::Edges;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
 
 /// A dump, and what several tables ask of it.
 #[derive(Debug)]

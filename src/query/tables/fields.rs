@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
 };
-use crate::hprof::BasicType;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::reader::Bits;
+use crate::objects::reader::Bits;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::BasicType;
 
 /// A row a field that a class declares: its instance fields, then its static fields.
 pub(super) struct Fields<'a> {

@@ -25,10 +25,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::scratch::Array;
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::scratch::Array;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use context::{About, Context};

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Chunk, Context, Key, List};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::class_set::ClassSet;
+use crate::objects::class_set::ClassSet;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
 /// Objects of a chunk: few enough that their columns stay in a cache, many enough that nobody waits for the next.
 const CHUNK: u32 = 1 << 14;

@@ -8,14 +8,14 @@ use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Prepared, Question,
     Table, Wanted, classes,
 };
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::query::dominators::listing;
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::heaps;
-use crate::query::objects::object_set::Bits;
+use crate::dominators::listing;
+use crate::dominators::preorder::Start;
+use crate::objects::heaps;
+use crate::objects::object_set::Bits;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::ObjectId;
 
 const ID: usize = 0;
 const CLASS_ID: usize = 1;

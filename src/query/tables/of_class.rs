@@ -10,12 +10,12 @@ use super::of_classes::{Columns, OfClasses};
 use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
 };
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::query::classes::suggestions;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::{Bits, Place, Record};
+use crate::classes::suggestions;
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::{Bits, Place, Record};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::{BasicType, ObjectId};
 
 /// What is behind the name of a class for the table of its instances and those of its subclasses.
 const SUBCLASSES: char = '+';

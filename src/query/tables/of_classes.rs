@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Batch, Chunk, Context, Prepared, Wanted};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::Record;
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::Record;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
 /// A pass over the whole tree takes about as long as lookups of this part of all objects.
 const MANY: u64 = 8;

@@ -12,14 +12,14 @@ use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
     Wanted,
 };
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::tables::ClassKind;
-use crate::index::objects::address_index::Ids;
-use crate::index::objects::object_table::BLOCK;
-use crate::query::objects::reader::Record;
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::strength::{Strength, is_referent};
+use crate::objects::reader::Record;
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::strength::{Strength, is_referent};
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::address_index::Ids;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::ObjectId;
 
 const FROM: usize = 0;
 const FIELD: usize = 1;

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 use super::object_chunks;
 use super::of_classes::OfClasses;
 use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::objects::fields::Fields;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::{Characters, Record};
-use crate::query::strings::contents;
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::{Characters, Record};
+use crate::strings::contents;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::fields::Fields;
 
 const ID: usize = 0;
 const TEXT: usize = 1;

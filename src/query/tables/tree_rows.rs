@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::tree::Tree;
-use crate::index::storage::scratch::{Array, atomic_u64};
-use crate::query::dominators::nodes;
+use crate::dominators::nodes;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::storage::scratch::{Array, atomic_u64};
 
 /// Words of an object.
 const WORDS: usize = 2;

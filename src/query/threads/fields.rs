@@ -1,11 +1,11 @@
 //! What the fields of a Thread object say of it.
 
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::fields::Fields;
-use crate::index::storage::id_map::IdMap;
-use crate::query::objects::reader::{Characters, Objects, Record};
+use crate::objects::reader::{Characters, Objects, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields::Fields;
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::BasicType;
 
 use super::state::{Doing, State};
 

@@ -5,9 +5,9 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::hprof::TraceSerial;
-use crate::index::storage::id_map::IdMap;
-use crate::query::compare::names::stem;
+use crate::compare::names::stem;
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::TraceSerial;
 
 use super::frames::Frame;
 use super::{Row, Threads};

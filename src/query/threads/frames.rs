@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::hprof::names::java_class_name;
-use crate::hprof::record::{BodyReader, Record};
-use crate::hprof::{TraceSerial, mutf8};
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::PlaceRow;
-use crate::index::objects::roots::{Root, Roots};
+use hprof_index::model::summary::Summary;
+use hprof_index::model::tables::PlaceRow;
+use hprof_index::objects::roots::{Root, Roots};
+use hprof_parser::names::java_class_name;
+use hprof_parser::record::{BodyReader, Record};
+use hprof_parser::{TraceSerial, mutf8};
 
 /// A stack frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Traces of a dump; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    /// Traces of a dump; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
         // A class that is loaded twice has two serial numbers, and a number that is given twice is the last one's.
         let loads = summary.loads().iter().rev();

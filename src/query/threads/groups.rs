@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{ObjectId, TraceSerial};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::id_map::{IdMap, IdSet};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_parser::{ObjectId, TraceSerial};
 
-use crate::query::dominators::retained::retained_by_tree;
+use crate::dominators::retained::retained_by_tree;
 
 use super::frames::Frame;
 use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};

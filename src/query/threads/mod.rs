@@ -17,12 +17,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::hprof::{ObjectId, RootKind, TraceSerial};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::NONE;
-use crate::index::storage::id_map::{IdMap, IdSet};
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::NONE;
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::index::storage::id_map::IdMap;
-use crate::query::objects::reader::Characters;
+use crate::objects::reader::Characters;
+use hprof_index::storage::id_map::IdMap;
 
 use super::fields::MAX_NAME;
 

@@ -1,10 +1,10 @@
 //! Which thread of a heap dump owns which stack trace: by the serial numbers that its roots give to Thread objects.
 
-use crate::hprof::RootKind;
-use crate::index::ObjectGraph;
-use crate::query::objects::label::Labels;
-use crate::query::objects::selection::ThreadPattern;
-use crate::query::recordings::profile::StartedThread;
+use crate::objects::label::Labels;
+use crate::objects::selection::ThreadPattern;
+use crate::recordings::profile::StartedThread;
+use hprof_index::ObjectGraph;
+use hprof_parser::RootKind;
 
 /// The threads that are meant, as if START THREAD records named them. Of several objects with one serial number it is the
 /// first one's.

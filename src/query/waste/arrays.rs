@@ -13,16 +13,16 @@ use super::findings::{Findings, Frees, PartKey, Saving, Sink};
 use super::instances::{Held, Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
 use super::{Cursor, Kind, Search, Walk};
-use crate::hprof::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, ObjectId, be_ids};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::index::objects::strings::StringPart;
-use crate::index::storage::scratch::Array;
-use crate::query::objects::collections::usage::{Count, Needs, Usage};
-use crate::query::objects::reader::Record;
-use crate::query::strings::contents::{self, Form, Hashes};
+use crate::objects::collections::usage::{Count, Needs, Usage};
+use crate::objects::reader::Record;
+use crate::strings::contents::{self, Form, Hashes};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::strings::StringPart;
+use hprof_index::storage::scratch::Array;
+use hprof_parser::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, ObjectId, be_ids};
 
 /// Entries of a map that are looked at for collisions, at least.
 const MIN_ENTRIES: u64 = 8;

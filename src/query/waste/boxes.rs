@@ -1,10 +1,10 @@
 //! Boxes of primitive values: what they take, and which of them the JVM's caches hold or could hold.
 
-use crate::hprof::{BasicType, ObjectId, RootKind};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::storage::id_map::IdSet;
-use crate::query::objects::reader::{Bits, Place};
+use crate::objects::reader::{Bits, Place};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::id_map::IdSet;
+use hprof_parser::{BasicType, ObjectId, RootKind};
 
 use super::Search;
 

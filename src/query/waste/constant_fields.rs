@@ -14,11 +14,11 @@ use rustc_hash::FxHashMap;
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::plan::{Compared, MIN_INSTANCES, Plans};
 use super::{Cursor, Kind, Search, Walk};
-use crate::hprof::BasicType;
-use crate::hprof::heap::{HeapVisitor, Instance};
-use crate::index::layout::fit::{Shapes, own_fields};
-use crate::index::layout::sizes::SizeSource;
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::layout::fit::{Shapes, own_fields};
+use hprof_index::layout::sizes::SizeSource;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::BasicType;
+use hprof_parser::heap::{HeapVisitor, Instance};
 
 /// One of so many instances may have another value.
 const ONE_OF: u64 = 100;

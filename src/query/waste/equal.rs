@@ -11,14 +11,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::findings::{Findings, Frees, Largest, NO_OBJECT, Parts, Saving, keep_largest};
 use super::{Kind, Search};
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::storage::id_map::IdSet;
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, ScratchArena, Stack};
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reader::{Characters, Record};
-use crate::query::strings::contents;
+use crate::objects::object_set::Bits;
+use crate::objects::reader::{Characters, Record};
+use crate::strings::contents;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::id_map::IdSet;
+use hprof_index::storage::prefetch::prefetch;
+use hprof_index::storage::scratch::{Array, ScratchArena, Stack};
+use hprof_parser::BasicType;
 
 /// Parts of the contents by their hash.
 const SHARES: usize = 256;

@@ -12,12 +12,12 @@ use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::instances::{Loose, UNKNOWN, Wrapper};
 use super::plan::{Plan, Plans};
 use super::{Kind, Search};
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::tables::ClassKind;
-use crate::index::storage::scratch::Array;
-use crate::query::objects::collections::Collections;
-use crate::query::objects::collections::usage::Usage;
+use crate::objects::collections::Collections;
+use crate::objects::collections::usage::Usage;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::storage::scratch::Array;
+use hprof_parser::BasicType;
 
 /// Objects that a collection of at most one element consists of: table, nodes, views, a lock. One that has more says
 /// something else than it holds.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Search;
-use crate::hprof::{ObjectId, names};
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::{ObjectId, names};
 
 /// By what an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Kind, Search};
-use crate::hprof::ObjectId;
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
-use crate::index::storage::scratch::{Array, ScratchArena};
-use crate::query::objects::object_set::Bits;
+use crate::objects::object_set::Bits;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::scratch::{Array, ScratchArena};
+use hprof_parser::ObjectId;
 
 /// No object.
 pub(super) const NO_OBJECT: u32 = u32::MAX;

@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 use super::Search;
 use super::fields::{self, By, FieldSum, GroupBy, Label, NOTHING, Sums};
 use super::findings::{Findings, Frees, Saving};
-use crate::hprof::{BasicType, ObjectId, names};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::index::objects::object_table::BLOCK;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::{Place, Record};
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::{Place, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::{BasicType, ObjectId, names};
 
 /// Objects that one thread takes at a time.
 const CHUNK: usize = 1 << 15;

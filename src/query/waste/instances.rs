@@ -12,13 +12,13 @@ use super::constant_fields::Votes;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::plan::{Buffer, Plan, Plans};
 use super::{Cursor, Kind, Search, Walk};
-use crate::hprof::ObjectId;
-use crate::hprof::heap::{HeapVisitor, Instance};
-use crate::index::storage::id_map::IdSet;
-use crate::index::storage::scratch::Array;
-use crate::query::objects::collections::Collections;
-use crate::query::objects::collections::usage::{Count, Usage};
-use crate::query::objects::reader::Bits;
+use crate::objects::collections::Collections;
+use crate::objects::collections::usage::{Count, Usage};
+use crate::objects::reader::Bits;
+use hprof_index::storage::id_map::IdSet;
+use hprof_index::storage::scratch::Array;
+use hprof_parser::ObjectId;
+use hprof_parser::heap::{HeapVisitor, Instance};
 
 /// An instance, and what it says of its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]

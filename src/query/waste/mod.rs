@@ -25,19 +25,19 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hprof::ObjectId;
-use crate::hprof::heap::HeapVisitor;
-use crate::index::graph::numbers::{ObjectIndex, chunks};
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::object_table::BLOCK;
-use crate::index::storage::scratch::ScratchArena;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::objects::collections::Forms;
-use crate::query::objects::label::Labels;
-use crate::query::objects::object_set::Bits;
-use crate::query::objects::reader::Objects;
-use crate::query::strings::contents::random_seed;
+use crate::objects::collections::Forms;
+use crate::objects::label::Labels;
+use crate::objects::object_set::Bits;
+use crate::objects::reader::Objects;
+use crate::strings::contents::random_seed;
+use hprof_index::graph::numbers::{ObjectIndex, chunks};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::storage::scratch::ScratchArena;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
+use hprof_parser::heap::HeapVisitor;
 
 pub use fields::{FieldSum, GroupBy};
 pub use findings::{Example, Part};
@@ -332,7 +332,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
         labels: Labels::new(heap, graph, bytes),
         seed: random_seed(),
     };
-    let all_bytes = crate::query::classes::histogram::all_bytes(summary, &search.sizes);
+    let all_bytes = crate::classes::histogram::all_bytes(summary, &search.sizes);
     let reachable_bytes = graph.tree.reachable_bytes();
     let plans = plan::plans(&search);
     let instances = instances::read(&search, &plans)?;

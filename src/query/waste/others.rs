@@ -6,12 +6,12 @@ use rustc_hash::FxHashSet;
 
 use super::findings::{Findings, Frees, Saving};
 use super::{Kind, Search};
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::ClassKind;
-use crate::query::dominators::retained::tops;
-use crate::query::leaks::heap_facts::finalizers;
+use crate::dominators::retained::tops;
+use crate::leaks::heap_facts::finalizers;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::ObjectId;
 
 /// Names of classes that are made while a program runs: different classes of different loaders may have the same.
 const MADE: [&str; 4] = [
@@ -23,7 +23,7 @@ const MADE: [&str; 4] = [
 
 /// Whether a class is made while a program runs.
 pub(crate) fn is_made(name: &str) -> bool {
-    let simple = crate::hprof::names::simple(name);
+    let simple = hprof_parser::names::simple(name);
     MADE.iter().any(|made| simple.starts_with(made))
 }
 

@@ -2,14 +2,14 @@
 
 use super::Search;
 use super::boxes::Boxed;
-use crate::hprof::names;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
-use crate::index::objects::fields::slots;
-use crate::index::objects::strings::StringFields;
-use crate::query::objects::collections::usage::Usage;
-use crate::query::objects::reader::{Bits, Place};
-use crate::query::strings::STRING;
+use crate::objects::collections::usage::Usage;
+use crate::objects::reader::{Bits, Place};
+use crate::strings::STRING;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::fields::slots;
+use hprof_index::objects::strings::StringFields;
+use hprof_parser::names;
 
 /// Instances that a field is compared in, at least.
 pub(super) const MIN_INSTANCES: u64 = 100;

@@ -5,8 +5,8 @@
 
 use super::findings::{Findings, Frees, NO_OBJECT, Saving};
 use super::{Kind, Search};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::object_set::Bits;
+use crate::objects::object_set::Bits;
+use hprof_index::graph::numbers::ObjectIndex;
 
 /// By kind: what it frees beyond those before it.
 pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {

@@ -7,18 +7,18 @@ use hprof_format::heap_text::{self, ClassReference};
 
 use super::Report;
 use super::date::ctime;
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
-use crate::index::Progress;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::record_plan::{ClassPlan, RecordPlans};
-use crate::index::scan::file_order::{Classes, OrderedChunks};
-use crate::query::classes::histogram;
-use crate::query::recordings::profile::rfc3339;
-use crate::report::digits::{Integer, push_decimal, push_hex};
-use crate::report::escape;
-use crate::report::in_order::{Text, in_order};
+use crate::digits::{Integer, push_decimal, push_hex};
+use crate::escape;
+use crate::in_order::{Text, in_order};
+use hprof_index::Progress;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::record_plan::{ClassPlan, RecordPlans};
+use hprof_index::scan::file_order::{Classes, OrderedChunks};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
+use hprof_query::classes::histogram;
+use hprof_query::recordings::profile::rfc3339;
 
 /// Writes the section.
 pub(super) fn write(
@@ -324,10 +324,10 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::hprof::heap_tag as sub_record;
-    use crate::index::layout::sizes::Sizes;
-    use crate::index::{Heap, Options, Quiet};
-    use crate::query::recordings::profile::Profile;
+    use hprof_index::layout::sizes::Sizes;
+    use hprof_index::{Heap, Options, Quiet};
+    use hprof_parser::heap_tag as sub_record;
+    use hprof_query::recordings::profile::Profile;
 
     fn heap_of(records: &[(u8, Vec<u8>)]) -> String {
         let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();

@@ -10,10 +10,10 @@ mod sections;
 
 use std::io::{self, Write};
 
-use crate::index::Progress;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::query::recordings::profile::{Profile, ThreadEvent};
+use hprof_index::Progress;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_query::recordings::profile::{Profile, ThreadEvent};
 
 /// What is written beside the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use hprof_format::text;
 
 use super::date::ctime;
-use crate::query::recordings::profile::{Profile, Samples, Sites, ThreadEvent, percent_of};
+use hprof_query::recordings::profile::{Profile, Samples, Sites, ThreadEvent, percent_of};
 
 /// The head of the file: the first line is the agent's, the words are our own.
 pub(super) fn header(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {

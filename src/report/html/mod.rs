@@ -10,7 +10,7 @@ use super::escape;
 use super::grid::Line;
 use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece, Target};
 use super::number::grouped;
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// Characters of a cell; what is longer is opened by a click.
 const MAX_CELL: usize = 240;

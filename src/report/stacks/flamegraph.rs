@@ -10,8 +10,8 @@ use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, PaletteMa
 use inferno::flamegraph::{self, Direction, Options};
 
 use super::folded;
-use crate::query::recordings::stacks::{Baseline, LabelKind, Stacks};
-use crate::report::number::{grouped, percent};
+use crate::number::{grouped, percent};
+use hprof_query::recordings::stacks::{Baseline, LabelKind, Stacks};
 
 /// Most bytes of stacks, spelled out, that are drawn. What is wide enough to be seen is far less.
 const MAX_TEXT: usize = 1 << 29;

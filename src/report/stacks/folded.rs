@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::query::recordings::stacks::{Stacks, Step};
-use crate::report::escape;
+use crate::escape;
+use hprof_query::recordings::stacks::{Stacks, Step};
 
 /// Writes all stacks.
 ///

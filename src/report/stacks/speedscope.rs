@@ -7,9 +7,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::query::recordings::stacks::{Label, Measure, Stacks};
-use crate::report::escape;
-use crate::report::stream::Streamed;
+use crate::escape;
+use crate::stream::Streamed;
+use hprof_query::recordings::stacks::{Label, Measure, Stacks};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 

@@ -4,11 +4,11 @@
 
 use std::io::{self, Write};
 
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::threads::{Kind, Local, Object, State, Thread, Wait};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_query::threads::{Kind, Local, Object, State, Thread, Wait};
 
-use crate::report::escape;
-use crate::report::number::grouped;
+use crate::escape;
+use crate::number::grouped;
 
 /// Whether the objects that a frame holds are shown below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Tables as CSV (RFC 4180), for engines: texts are what they are in the dump, not escaped for people as those of
-//! [`crate::report::csv`].
+//! [`crate::csv`].
 //!
 //! Null is an empty cell, an empty text is `""`. Object IDs are signed numbers of 64 bits, as in all formats of tables.
 
@@ -7,8 +7,8 @@ use std::io;
 use std::ops::Range;
 
 use super::{Field, Shape, column};
-use crate::query::tables::{Batch, Cell, Kind};
-use crate::report::digits;
+use crate::digits;
+use hprof_query::tables::{Batch, Cell, Kind};
 
 /// Appends the line of titles.
 pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {

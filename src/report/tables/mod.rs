@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::in_order::{self, Item};
-use crate::query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
+use hprof_query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
 
 /// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
 const PART_ROWS: u64 = 8 << 20;
@@ -86,7 +86,7 @@ pub struct Shape {
 impl Shape {
     /// The columns of a table; `is_hidden` says by name and secrecy which are null in every row.
     pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
-        let field = |column: &crate::query::tables::Column| {
+        let field = |column: &hprof_query::tables::Column| {
             let is_hidden = is_hidden(&column.name, column.is_secret);
             Field {
                 name: column.name.to_string(),

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Shape, column};
-use crate::query::tables::{Batch, Cell, Kind};
-use crate::report::{digits, json};
+use crate::{digits, json};
+use hprof_query::tables::{Batch, Cell, Kind};
 
 /// What is the same in each line.
 pub(super) struct Keys {

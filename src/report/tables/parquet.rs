@@ -22,7 +22,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 
 use super::{Field, Shape, column, is_valid, text_at};
-use crate::query::tables::{Batch, Kind, NO_NAME, Values};
+use hprof_query::tables::{Batch, Kind, NO_NAME, Values};
 
 /// Who wrote a file, in the form that readers take apart.
 const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");

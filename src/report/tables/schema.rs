@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::query::tables::{Definition, Kind};
+use hprof_query::tables::{Definition, Kind};
 
 /// A section for each table.
 pub fn markdown(definitions: &[Definition]) -> String {

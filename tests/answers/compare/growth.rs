@@ -23,7 +23,7 @@ fn of_jvm(number: usize) -> BTreeMap<String, (i64, i64)> {
             && number.ends_with(':')
         {
             let sum: &mut (i64, i64) =
-                classes.entry(hprof_cli::hprof::names::java_class_name(class)).or_default();
+                classes.entry(hprof_parser::names::java_class_name(class)).or_default();
             *sum = (sum.0 + objects.parse::<i64>().unwrap(), sum.1 + bytes.parse::<i64>().unwrap());
         }
     }
@@ -48,7 +48,7 @@ fn classes_grow_by_what_the_jvm_says() {
             let none = (0, 0);
             let (a, b) = (before.get(class).unwrap_or(&none), after.get(class).unwrap_or(&none));
             // Generated classes have other names in other moments.
-            let name = hprof_cli::query::compare::names::stem(class).into_owned();
+            let name = hprof_query::compare::names::stem(class).into_owned();
             if found.get(&name).copied().unwrap_or_default() != (b.0 - a.0, b.1 - a.1) {
                 differ.push(class.as_str());
             }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hprof_cli::ObjectId;
-use hprof_cli::index::{Heap, ObjectGraph};
+use hprof_index::{Heap, ObjectGraph};
 use serde_json::Value;
 
 use super::made::Heaped;

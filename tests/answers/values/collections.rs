@@ -2,7 +2,7 @@
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::Dump;
-use hprof_cli::query::objects::collections::Kind;
+use hprof_query::objects::collections::Kind;
 use hprof_writer::{Elements, ObjectId, Options, Root, Type, Value};
 
 /// Collections, what they are, how many elements they state, and the elements.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
-use hprof_cli::query::objects::show::Shower;
-use hprof_cli::query::paths::steps::View;
+use hprof_query::objects::show::Shower;
+use hprof_query::paths::steps::View;
 
 /// Numbers that look random, the same in every run.
 struct Random(u64);

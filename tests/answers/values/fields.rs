@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use super::naive;
 use crate::kit::dump::{Dump, bytes};
 use crate::kit::texts::sample_path as sample;
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::meaning::Meanings;
-use hprof_cli::query::objects::show::{
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::objects::meaning::Meanings;
+use hprof_query::objects::show::{
     ClassFound, Dominator, Kind, Loader, Part, Referred, Shower, Shown, Value, find_class,
 };
-use hprof_cli::query::paths::steps::View;
+use hprof_query::paths::steps::View;
 
 const ZOOS: &[&str] = &["jdk8", "jdk17", "jdk25", "jdk25-compact"];
 
@@ -350,7 +350,7 @@ fn references_collections_and_cycles() {
             let contents = |at: usize| -> Vec<String> {
                 let contents =
                     zoo.shower.contents(ObjectIndex(zoo.object(six[at].object.0)), 0, u64::MAX).unwrap();
-                let text = |entry: &hprof_cli::query::objects::show::ContentEntry| {
+                let text = |entry: &hprof_query::objects::show::ContentEntry| {
                     let key = entry.key.as_ref().map(|key| format!("{}=", value(key)));
                     key.unwrap_or_default() + &value(&entry.value)
                 };

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::{Dump, bytes};
-use hprof_cli::query::objects::collections::Kind;
-use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
-use hprof_cli::query::objects::meaning::Meanings;
+use hprof_query::objects::collections::Kind;
+use hprof_query::objects::label::{Labels, MAX_CHARS};
+use hprof_query::objects::meaning::Meanings;
 use hprof_writer::{Elements, ObjectId, Options, Root, Type, Value};
 
 #[test]

@@ -1,10 +1,10 @@
 //! Heaps of objects of well-known classes, made field by field.
 
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::objects::collections::{Collections, Kind};
-use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
-use hprof_cli::query::objects::meaning::Meanings;
-use hprof_cli::query::objects::reader::Objects;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::objects::collections::{Collections, Kind};
+use hprof_query::objects::label::{Labels, MAX_CHARS};
+use hprof_query::objects::meaning::Meanings;
+use hprof_query::objects::reader::Objects;
 
 use crate::kit::dump::{Dump, bytes};
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
@@ -107,7 +107,7 @@ pub fn contents(
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);
     let found = collections.collection(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0))?)?;
-    let text = |value: hprof_cli::query::objects::reader::Bits| match (value.integer(), value.bits) {
+    let text = |value: hprof_query::objects::reader::Bits| match (value.integer(), value.bits) {
         (Some(number), _) => number.to_string(),
         (None, 0) => "null".to_owned(),
         _ => objects.object(value).and_then(|object| labels.label(object)).unwrap_or_else(|| "?".to_owned()),

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use hprof_cli::hprof::heap::{self, HeapVisitor, ObjectArray, PrimitiveArray};
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::{Heap, ObjectGraph};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::heap::{self, HeapVisitor, ObjectArray, PrimitiveArray};
 use serde_json::Value;
 
 use crate::kit::dump::{self, Dump};
@@ -130,7 +130,7 @@ fn arrays(heap: &Heap, graph: &ObjectGraph) -> Arrays {
 /// The arrays that `value` of Strings refers to.
 fn of_strings(heap: &Heap, graph: &ObjectGraph) -> HashSet<u64> {
     let summary = heap.summary();
-    let objects = hprof_cli::query::objects::reader::Objects::new(summary, graph, dump::bytes(heap));
+    let objects = hprof_query::objects::reader::Objects::new(summary, graph, dump::bytes(heap));
     let all = hprof_cli::ObjectIndex::range(graph.objects.all());
     let is_string = |object: &hprof_cli::ObjectIndex| {
         let class = graph.objects.class(*object).and_then(|class| summary.class(class));
@@ -155,7 +155,7 @@ fn arrays_against_a_naive_reading() {
         let of_jvm = statics.filter(|(name, ..)| name.starts_with('<') || *name == "init_lock");
         let of_jvm: HashSet<u64> = of_jvm.map(|(_, _, value)| value).collect();
         let size = |element: u8, length: u32| {
-            let element = hprof_cli::hprof::BasicType::from_code(element).unwrap();
+            let element = hprof_parser::BasicType::from_code(element).unwrap();
             sizes.layout().array_size(element, length.into())
         };
         let (mut equal, mut constant) = ((0, 0), (0, 0));

@@ -5,10 +5,10 @@ pub mod naive;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use hprof_cli::index::layout::sizes::Sizes;
-use hprof_cli::index::{Heap, Quiet};
-use hprof_cli::query::recordings::profile::binary::{self, Want};
-use hprof_cli::report::hprof_text::{Report, Sections};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::{Heap, Quiet};
+use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_report::hprof_text::{Report, Sections};
 
 use super::process::Folder;
 

@@ -20,12 +20,12 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, signals};
-use crate::query::objects::condition::size;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::json::Dump;
-use crate::report::value::Value;
 use hprof_format::commands::Command;
+use hprof_query::objects::condition::size;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::json::Dump;
+use hprof_report::value::Value;
 
 use files::Files;
 use receive::{Event, Recording, State};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use crate::hprof::sniff::{Looks, sniff};
-use crate::hprof::stream::{Part, PartKind, StreamScanner};
-use crate::hprof::text::event::{Event as TextEvent, Ranking};
-use crate::hprof::text::{END_OF_FILE, Reader};
-use crate::hprof::{FormatErrorKind, Header, IdSize};
-use crate::report::number::human_bytes;
+use hprof_parser::sniff::{Looks, sniff};
+use hprof_parser::stream::{Part, PartKind, StreamScanner};
+use hprof_parser::text::event::{Event as TextEvent, Ranking};
+use hprof_parser::text::{END_OF_FILE, Reader};
+use hprof_parser::{FormatErrorKind, Header, IdSize};
+use hprof_report::number::human_bytes;
 
 use super::files::{Extent, Files, Form, Partial};
 

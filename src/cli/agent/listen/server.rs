@@ -10,9 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use crate::cli::shared::messages;
-use crate::hprof::IdSize;
-use crate::report::number::human_bytes;
 use hprof_format::commands::{Command, Control, IdBytes, Request};
+use hprof_parser::IdSize;
+use hprof_report::number::human_bytes;
 
 use super::files::Files;
 use super::receive::{self, Connection, Ended, Event, Recording, State};

@@ -6,9 +6,9 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::several::OneDump;
-use crate::index::{Heap, Quiet};
-use crate::query::check::{Measured, Needs, Opened, Rule, measure};
-use crate::report::json::Dump;
+use hprof_index::{Heap, Quiet};
+use hprof_query::check::{Measured, Needs, Opened, Rule, measure};
+use hprof_report::json::Dump;
 
 /// A dump that was looked at.
 pub(super) struct Subject {

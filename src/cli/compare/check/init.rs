@@ -10,19 +10,19 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::out_file::OutFile;
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::check::{
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::check::{
     Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, Unmatched,
     measure,
 };
-use crate::query::classes::histogram::{self, Scope};
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::compare::places::{Aligned, Places, Via};
-use crate::query::waste::Kind;
-use crate::report::escape;
-use crate::report::number::{grouped, human_bytes};
+use hprof_query::classes::histogram::{self, Scope};
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::compare::places::{Aligned, Places, Via};
+use hprof_query::waste::Kind;
+use hprof_report::escape;
+use hprof_report::number::{grouped, human_bytes};
 
 /// Packages of the JDK: rules are about the program.
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];

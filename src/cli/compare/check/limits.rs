@@ -3,8 +3,8 @@
 use toml::de::DeValue;
 
 use super::words::quoted;
-use crate::query::check::{Limits, Percent, Range, Unit};
-use crate::query::objects::condition::size;
+use hprof_query::check::{Limits, Percent, Range, Unit};
+use hprof_query::objects::condition::size;
 
 /// A limit as it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,12 +18,12 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
-use crate::query::check::{Rule, Severity, Status};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns};
-use crate::report::json::Dump;
-use crate::report::number::{counted, grouped};
+use hprof_query::check::{Rule, Severity, Status};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Column, Columns};
+use hprof_report::json::Dump;
+use hprof_report::number::{counted, grouped};
 
 use dumps::{State, Subject};
 use reports::Reports;

@@ -8,9 +8,9 @@ use anyhow::Context;
 use super::rows::Row;
 use super::{Looked, Run, words};
 use crate::cli::shared::out_file::OutFile;
-use crate::query::check::{Severity, Status};
-use crate::report::sarif::{self, Level};
-use crate::report::{junit, value::Value};
+use hprof_query::check::{Severity, Status};
+use hprof_report::sarif::{self, Level};
+use hprof_report::{junit, value::Value};
 
 /// The files that will be written.
 pub(super) struct Reports {

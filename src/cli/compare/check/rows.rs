@@ -3,9 +3,9 @@
 use super::dumps::{State, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
-use crate::query::check::{Comparison, Found, Measured, Rule, Severity, Status};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::value::Value;
+use hprof_query::check::{Comparison, Found, Measured, Rule, Severity, Status};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::value::Value;
 
 /// A rule and a dump.
 pub(super) struct Row {

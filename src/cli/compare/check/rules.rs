@@ -10,12 +10,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::limits::{self, Given};
 use super::words;
-use crate::hprof::sniff::{Looks, sniff};
-use crate::query::check::{Growing, Limits, Measure, Rule, Severity, Unmatched};
-use crate::query::classes::histogram::Scope;
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::classes::suggestions;
-use crate::query::waste::Kind;
+use hprof_parser::sniff::{Looks, sniff};
+use hprof_query::check::{Growing, Limits, Measure, Rule, Severity, Unmatched};
+use hprof_query::classes::histogram::Scope;
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::classes::suggestions;
+use hprof_query::waste::Kind;
 
 /// Longer files are none that somebody has written.
 const MAX_BYTES: u64 = 1 << 20;
@@ -474,8 +474,8 @@ impl Reader {
         }
         if min.is_none() && max.is_none() {
             let example = match measure.unit() {
-                crate::query::check::Unit::Bytes => "max = \"50 MiB\"",
-                crate::query::check::Unit::Count => "max = 100",
+                hprof_query::check::Unit::Bytes => "max = \"50 MiB\"",
+                hprof_query::check::Unit::Count => "max = 100",
             };
             self.wrong(at, format!("the rule has no limit; write max or min, for example {example}"));
             return None;

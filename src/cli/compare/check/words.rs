@@ -1,14 +1,14 @@
 //! What rules and figures are called in sentences.
 
-use crate::query::check::{
+use hprof_query::check::{
     Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
 };
-use crate::query::classes::histogram::Scope;
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::classes::suggestions;
-use crate::query::leaks::Kind;
-use crate::report::number::{grouped, human_bytes, signed, signed_bytes};
-use crate::report::value::Value;
+use hprof_query::classes::histogram::Scope;
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::classes::suggestions;
+use hprof_query::leaks::Kind;
+use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
+use hprof_report::value::Value;
 
 /// A rule as it is written.
 pub(super) const EXAMPLE: &str =
@@ -236,7 +236,7 @@ pub(super) fn beginning(text: &str, most: usize) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::query::check::{Limits, Percent, Range, Severity, Unmatched};
+    use hprof_query::check::{Limits, Percent, Range, Severity, Unmatched};
 
     /// A figure and its limit for people, and the figure for programs.
     fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {

@@ -20,12 +20,12 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
-use crate::query::classes::histogram::SortBy;
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::compare::classes::GroupBy;
-use crate::query::objects::condition::size;
-use crate::report::Format;
-use crate::report::answer::Declared;
+use hprof_query::classes::histogram::SortBy;
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::compare::classes::GroupBy;
+use hprof_query::objects::condition::size;
+use hprof_report::Format;
+use hprof_report::answer::Declared;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof

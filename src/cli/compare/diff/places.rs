@@ -7,13 +7,13 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{messages, output};
-use crate::index::Quiet;
-use crate::query::compare::places::{Changes, PlaceChange, Places};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::{human_bytes, percent, signed_bytes};
-use crate::report::value::{Value, id, list};
+use hprof_index::Quiet;
+use hprof_query::compare::places::{Changes, PlaceChange, Places};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::{human_bytes, percent, signed_bytes};
+use hprof_report::value::{Value, id, list};
 
 use super::{Args, shown};
 
@@ -61,8 +61,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// The places of a dump that is open.
 pub(crate) fn places_of(
-    heap: &crate::index::Heap,
-    graph: &crate::index::ObjectGraph,
+    heap: &hprof_index::Heap,
+    graph: &hprof_index::ObjectGraph,
 ) -> anyhow::Result<Places> {
     Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
 }

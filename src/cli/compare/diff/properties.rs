@@ -2,9 +2,9 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use crate::query::compare::properties::{Census, Row};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Fit};
+use hprof_query::compare::properties::{Census, Row};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Fit};
 
 use super::Args;
 use super::shown::{self, Beside, Counts};

@@ -5,9 +5,9 @@ use crate::cli::compare::pair::Pair;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::query::recordings::compare::Percent;
-use crate::report::answer::Answer;
-use crate::report::column::{Align, Column, Kind};
+use hprof_query::recordings::compare::Percent;
+use hprof_report::answer::Answer;
+use hprof_report::column::{Align, Column, Kind};
 
 use super::Args;
 use super::shown::Counts;

@@ -3,9 +3,9 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::session::Session;
-use crate::query::compare::roots::{Census, Row};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Fit};
+use hprof_query::compare::roots::{Census, Row};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Fit};
 
 use super::Args;
 use super::shown::{self, Beside, Counts};

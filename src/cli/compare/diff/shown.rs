@@ -4,9 +4,9 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::Old;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
-use crate::query::compare::Status;
-use crate::report::answer::{Answer, NoRows};
-use crate::report::column::{Column, Columns};
+use hprof_query::compare::Status;
+use hprof_report::answer::{Answer, NoRows};
+use hprof_report::column::{Column, Columns};
 
 use super::Args;
 

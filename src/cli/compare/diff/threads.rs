@@ -4,15 +4,15 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};
-use crate::index::Quiet;
-use crate::query::compare;
-use crate::query::compare::Change;
-use crate::query::compare::threads::{Census, Row};
-use crate::query::threads::State;
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::signed;
-use crate::report::value::Value;
+use hprof_index::Quiet;
+use hprof_query::compare;
+use hprof_query::compare::Change;
+use hprof_query::compare::threads::{Census, Row};
+use hprof_query::threads::State;
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::signed;
+use hprof_report::value::Value;
 
 use super::Args;
 use super::shown::{self, Beside, Counts};
@@ -84,7 +84,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
     columns.extend([
         state("state_old", "the state of the threads in the old dump", |row| row.state_old),
         state("state_new", "that in the new dump", |row| row.state_new),
-        Column::table("state", crate::report::column::Align::Left, |row: &&Row| states(row))
+        Column::table("state", hprof_report::column::Align::Left, |row: &&Row| states(row))
             .place(4)
             .fit(Fit::Secondary { priority: 0 }),
         Column::text(

@@ -7,12 +7,12 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::progress_bar::Bar;
 use crate::cli::shared::session::Source;
-use crate::index::open::estimate::Estimate;
-use crate::index::{Heap, Options};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Kind};
-use crate::report::number::{grouped, human_bytes};
-use crate::report::table::{Align, Builder};
+use hprof_index::open::estimate::Estimate;
+use hprof_index::{Heap, Options};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Kind};
+use hprof_report::number::{grouped, human_bytes};
+use hprof_report::table::{Align, Builder};
 
 use super::file::File;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cli::shared::session::Source;
-use crate::report::json::Dump;
+use hprof_report::json::Dump;
 
 /// A dump by its path.
 pub(super) struct File<'a>(pub(super) &'a Path);

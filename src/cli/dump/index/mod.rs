@@ -9,11 +9,11 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::progress_bar::Bar;
 use crate::cli::shared::session::Source;
-use crate::index::open::heap::{StageReport, State};
-use crate::index::{Heap, Options};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::value::Value;
+use hprof_index::open::heap::{StageReport, State};
+use hprof_index::{Heap, Options};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::value::Value;
 
 use self::file::File;
 

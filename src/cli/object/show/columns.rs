@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::hprof::ObjectId;
-use crate::query::objects::collections;
-use crate::query::objects::meaning;
-use crate::query::objects::show::{
+use hprof_parser::ObjectId;
+use hprof_query::objects::collections;
+use hprof_query::objects::meaning;
+use hprof_query::objects::show::{
     ClassShown, ContentEntry, Contents, Declared as DeclaredField, Dominator, Loader, Part, Referred,
     Referrer, RootShown, Shown, Value as Shows,
 };
-use crate::report::answer::Declared;
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::value::{Each, Value, id, list};
+use hprof_report::answer::Declared;
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::value::{Each, Value, id, list};
 
 use crate::cli::shared::object;
 

@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use clap::ValueEnum;
 
-use crate::hprof::{ObjectId, TraceSerial};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::input::file::TextFile;
-use crate::query::classes::suggestions;
-use crate::query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
-use crate::query::paths::steps::View;
-use crate::query::recordings::profile::text::show as text_show;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::number::{counted, grouped};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_input::file::TextFile;
+use hprof_parser::{ObjectId, TraceSerial};
+use hprof_query::classes::suggestions;
+use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
+use hprof_query::paths::steps::View;
+use hprof_query::recordings::profile::text::show as text_show;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::number::{counted, grouped};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;

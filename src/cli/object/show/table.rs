@@ -1,10 +1,10 @@
 //! An object as people read it: what stands above and below the table of its fields or elements.
 
-use crate::hprof::TraceSerial;
-use crate::query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
-use crate::report::answer::{Answer, NoRows, Section};
-use crate::report::number::grouped;
-use crate::report::table::Builder;
+use hprof_parser::TraceSerial;
+use hprof_query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
+use hprof_report::answer::{Answer, NoRows, Section};
+use hprof_report::number::grouped;
+use hprof_report::table::Builder;
 
 use super::columns::{
     Line, Object, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,

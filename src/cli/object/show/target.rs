@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::hprof::ObjectId;
-use crate::index::model::summary::Summary;
-use crate::query::classes::pattern::ClassPattern;
-use crate::query::objects::selection;
+use hprof_index::model::summary::Summary;
+use hprof_parser::ObjectId;
+use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::objects::selection;
 
 /// What is to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
-use crate::hprof::ObjectId;
-use crate::query::objects::meaning;
-use crate::query::sql::{Cell, Column as Named, ColumnKind, Row};
-use crate::report::column::{Align, Column, Columns, Field, Fit, Kind};
-use crate::report::value::{Value, list, record};
+use hprof_parser::ObjectId;
+use hprof_query::objects::meaning;
+use hprof_query::sql::{Cell, Column as Named, ColumnKind, Row};
+use hprof_report::column::{Align, Column, Columns, Field, Fit, Kind};
+use hprof_report::value::{Value, list, record};
 
 /// Characters of a text in a cell of a table.
 const TABLE_TEXT: usize = 200;

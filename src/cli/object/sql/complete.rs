@@ -8,9 +8,9 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 
-use crate::query::sql::{self, Dump, FUNCTIONS};
-use crate::query::tables::Names;
-use crate::report::escape;
+use hprof_query::sql::{self, Dump, FUNCTIONS};
+use hprof_query::tables::Names;
+use hprof_report::escape;
 
 /// Words of the language.
 const KEYWORDS: &[&str] = &[

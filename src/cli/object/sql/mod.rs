@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::index::storage::memory;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::json;
+use hprof_index::storage::memory;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::json;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -11,9 +11,9 @@ use rustyline::{Config, Editor};
 
 use crate::cli::Outcome;
 use crate::cli::shared::{messages, output};
-use crate::query::sql::{Dump, FUNCTIONS};
-use crate::query::tables::Definition;
-use crate::report::escape;
+use hprof_query::sql::{Dump, FUNCTIONS};
+use hprof_query::tables::Definition;
+use hprof_report::escape;
 
 use super::complete::{Helper, statement};
 use super::{Args, Opened, Sessions, dumps, inputs, with_all};

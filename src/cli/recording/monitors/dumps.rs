@@ -8,14 +8,14 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
-use crate::hprof::{ObjectId, TraceSerial};
-use crate::query::classes::pattern::{self, ClassPattern};
-use crate::query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
-use crate::query::recordings::traces;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::value::{Value, id, list};
+use hprof_parser::{ObjectId, TraceSerial};
+use hprof_query::classes::pattern::{self, ClassPattern};
+use hprof_query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
+use hprof_query::recordings::traces;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::value::{Value, id, list};
 
 /// Threads that a cell of a table lists.
 const LISTED: usize = 6;

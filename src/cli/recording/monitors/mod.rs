@@ -8,12 +8,12 @@ use crate::cli::shared::args;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::stack::StackedOutput;
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::cputime::{Question, SortBy};
-use crate::query::recordings::monitors::WaitQuestion;
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::answer::Declared;
+use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::recordings::cputime::{Question, SortBy};
+use hprof_query::recordings::monitors::WaitQuestion;
+use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::stack_filter::StackFilter;
+use hprof_report::answer::Declared;
 
 use super::no_match;
 use super::times::{self, Of};

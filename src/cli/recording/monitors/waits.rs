@@ -5,11 +5,11 @@ use crate::cli::recording::columns::{self, Beside};
 use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
-use crate::query::recordings::monitors::{self, WaitQuestion, WaitRow};
-use crate::query::recordings::traces;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::escape;
+use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
+use hprof_query::recordings::traces;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
 pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output) -> anyhow::Result<Outcome> {

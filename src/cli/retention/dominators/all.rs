@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::index::model::summary::ClassNumber;
-use crate::query::dominators::all::{Row, Rows};
-use crate::query::dominators::nodes;
-use crate::report::Format;
-use crate::report::answer::Declared;
-use crate::report::chunked::Chunked;
-use crate::report::column::{Column, Columns};
-use crate::report::value::Value;
+use hprof_index::model::summary::ClassNumber;
+use hprof_query::dominators::all::{Row, Rows};
+use hprof_query::dominators::nodes;
+use hprof_report::Format;
+use hprof_report::answer::Declared;
+use hprof_report::chunked::Chunked;
+use hprof_report::column::{Column, Columns};
+use hprof_report::value::Value;
 
 use super::arguments::Args;
 use super::reachable;

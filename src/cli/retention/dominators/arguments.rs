@@ -1,14 +1,14 @@
 //! The arguments of `dominators`, and where they say that an answer starts.
 
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::model::summary::Summary;
-use crate::query::classes::histogram::GroupBy;
-use crate::query::dominators::merged;
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::condition::size;
-use crate::query::objects::selection::{Selection, What};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::model::summary::Summary;
+use hprof_query::classes::histogram::GroupBy;
+use hprof_query::dominators::merged;
+use hprof_query::dominators::preorder::Start;
+use hprof_query::objects::class_set::ClassSet;
+use hprof_query::objects::condition::size;
+use hprof_query::objects::selection::{Selection, What};
 
 use super::reachable;
 use crate::cli::Outcome;
@@ -17,9 +17,9 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
-use crate::report::answer::{Answer, NoRows};
-use crate::report::column::Columns;
-use crate::report::number::human_bytes;
+use hprof_report::answer::{Answer, NoRows};
+use hprof_report::column::Columns;
+use hprof_report::number::human_bytes;
 
 /// The words of `--group-by`.
 const GROUP_BY: &[Key<GroupBy>] =

@@ -1,10 +1,10 @@
 //! `dominators --group-by`: the objects of one level, added up.
 
-use crate::query::classes::histogram::GroupBy;
-use crate::query::dominators::listing::{self, GroupRow};
-use crate::report::answer::{Answer, Declared};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::grouped;
+use hprof_query::classes::histogram::GroupBy;
+use hprof_query::dominators::listing::{self, GroupRow};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::grouped;
 
 use super::arguments::Args;
 use super::reachable::{self, Whole};

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use crate::index::Quiet;
-use crate::index::graph::numbers::TreePosition;
-use crate::index::graph::tree::Tree;
-use crate::query::dominators::listing::{self, Listing, Question, Row};
-use crate::query::dominators::preorder::Start;
-use crate::query::objects::label::Labels;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::grouped;
-use crate::report::tree;
+use hprof_index::Quiet;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::tree::Tree;
+use hprof_query::dominators::listing::{self, Listing, Question, Row};
+use hprof_query::dominators::preorder::Start;
+use hprof_query::objects::label::Labels;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::grouped;
+use hprof_report::tree;
 
 use super::arguments::{Args, From};
 use super::reachable::{self, Whole};

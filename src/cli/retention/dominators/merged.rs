@@ -2,19 +2,19 @@
 
 use roaring::RoaringBitmap;
 
-use crate::hprof::ObjectId;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::dominators::holder;
-use crate::query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
-use crate::query::objects::label::Labels;
-use crate::query::objects::reference_names::Edges;
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::number::{counted, grouped};
-use crate::report::tree;
-use crate::report::value::{Value, id};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_parser::ObjectId;
+use hprof_query::dominators::holder;
+use hprof_query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
+use hprof_query::objects::label::Labels;
+use hprof_query::objects::reference_names::Edges;
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::number::{counted, grouped};
+use hprof_report::tree;
+use hprof_report::value::{Value, id};
 
 use super::arguments::{Args, From};
 use super::listing::HELD_BY_SEVERAL;

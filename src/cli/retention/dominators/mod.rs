@@ -7,8 +7,8 @@ mod listing;
 mod merged;
 mod reachable;
 
-use crate::report::Format;
-use crate::report::answer::Declared;
+use hprof_report::Format;
+use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 pub(crate) use arguments::Args;

@@ -1,10 +1,10 @@
 //! All reachable objects: what is said of them beside rows, and what parts of them are shown as shares and bars.
 
-use crate::index::ObjectGraph;
-use crate::index::graph::tree::Tree;
-use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::number::percent;
-use crate::report::tree;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::tree::Tree;
+use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::number::percent;
+use hprof_report::tree;
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;

@@ -1,9 +1,9 @@
 //! What stands beside the suspects in JSON: class loaders, finalizers, memory outside of the heap.
 
-use crate::query::leaks::heap_facts::LoaderGroup;
-use crate::query::leaks::off_heap::BufferOwner;
-use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::value::{Value, id, list, record};
+use hprof_query::leaks::heap_facts::LoaderGroup;
+use hprof_query::leaks::off_heap::BufferOwner;
+use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
 

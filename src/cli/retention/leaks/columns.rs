@@ -1,13 +1,13 @@
 //! Suspects in JSON and CSV.
 
-use crate::query::leaks::contents::{Level, Reason};
-use crate::query::leaks::evidence::{ClassShare, Owner, Part, Path};
-use crate::query::leaks::thread_locals::ThreadLocalUse;
-use crate::query::leaks::{Kind as SuspectKind, Named, Suspect, What};
-use crate::query::paths::steps::Step;
-use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::number::hundredths;
-use crate::report::value::{Value, id, list, record};
+use hprof_query::leaks::contents::{Level, Reason};
+use hprof_query::leaks::evidence::{ClassShare, Owner, Part, Path};
+use hprof_query::leaks::thread_locals::ThreadLocalUse;
+use hprof_query::leaks::{Kind as SuspectKind, Named, Suspect, What};
+use hprof_query::paths::steps::Step;
+use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::number::hundredths;
+use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
 

@@ -1,15 +1,13 @@
 //! What is said of the heap beside the suspects, in sentences.
 
-use crate::hprof::RootKind;
-use crate::query::classes::loader_sets::Why;
-use crate::query::leaks::Leaks;
-use crate::query::leaks::heap_facts::{
-    HeapFacts, LoaderGroup, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP,
-};
-use crate::query::leaks::off_heap::OffHeap;
-use crate::query::paths::steps::Step;
-use crate::report::escape;
-use crate::report::number::{counted, grouped, human_bytes, percent};
+use hprof_parser::RootKind;
+use hprof_query::classes::loader_sets::Why;
+use hprof_query::leaks::Leaks;
+use hprof_query::leaks::heap_facts::{HeapFacts, LoaderGroup, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
+use hprof_query::leaks::off_heap::OffHeap;
+use hprof_query::paths::steps::Step;
+use hprof_report::escape;
+use hprof_report::number::{counted, grouped, human_bytes, percent};
 
 use super::{Told, words};
 

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use crate::query::leaks::Verdict;
-use crate::query::leaks::evidence::Path;
-use crate::report::escape;
-use crate::report::markdown::{self, code};
-use crate::report::number::percent;
+use hprof_query::leaks::Verdict;
+use hprof_query::leaks::evidence::Path;
+use hprof_report::escape;
+use hprof_report::markdown::{self, code};
+use hprof_report::number::percent;
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::session::{Session, Source};

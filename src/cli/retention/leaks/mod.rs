@@ -7,12 +7,12 @@ mod markdown;
 mod screen;
 pub(crate) mod words;
 
-use crate::index::Quiet;
-use crate::query::dump::unreachable::Unreachable;
-use crate::query::leaks::heap_facts::{self, HeapFacts};
-use crate::query::leaks::{self, DEFAULT_THRESHOLD, Leaks, Verdict};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
+use hprof_index::Quiet;
+use hprof_query::dump::unreachable::Unreachable;
+use hprof_query::leaks::heap_facts::{self, HeapFacts};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Leaks, Verdict};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;

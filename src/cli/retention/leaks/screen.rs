@@ -1,12 +1,12 @@
 //! Suspects as text: sentences, the path, what is made of what, the commands to type next.
 
-use crate::index::model::summary::Summary;
-use crate::query::leaks::evidence::Paths;
-use crate::query::leaks::{Kind, Suspect, Verdict};
-use crate::report::answer::Section;
-use crate::report::escape;
-use crate::report::number::{counted, grouped, human_bytes, percent};
-use crate::report::table::{Align, Builder};
+use hprof_index::model::summary::Summary;
+use hprof_query::leaks::evidence::Paths;
+use hprof_query::leaks::{Kind, Suspect, Verdict};
+use hprof_report::answer::Section;
+use hprof_report::escape;
+use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_report::table::{Align, Builder};
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::args::Input;

@@ -1,14 +1,14 @@
 //! A suspect in sentences, and its evidence in a few words.
 
-use crate::hprof::names;
-use crate::query::leaks::contents::{Level, Reason};
-use crate::query::leaks::evidence::{Part, Path, Paths};
-use crate::query::leaks::holders::Holder;
-use crate::query::leaks::thread_locals::ThreadLocalUse;
-use crate::query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
-use crate::query::threads::StackFrame;
-use crate::report::number::{grouped, human_bytes, percent};
-use crate::report::{escape, fit};
+use hprof_parser::names;
+use hprof_query::leaks::contents::{Level, Reason};
+use hprof_query::leaks::evidence::{Part, Path, Paths};
+use hprof_query::leaks::holders::Holder;
+use hprof_query::leaks::thread_locals::ThreadLocalUse;
+use hprof_query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
+use hprof_query::threads::StackFrame;
+use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
 

@@ -1,8 +1,8 @@
 //! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`, and of what is still too long
 //! the middle is left out.
 
-use crate::hprof::names;
-use crate::report::number::grouped;
+use hprof_parser::names;
+use hprof_report::number::grouped;
 
 /// Equal steps from which on they are one line.
 const LEAST: usize = 3;

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
-use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::objects::selection::{Selection, What};
-use crate::query::objects::strength::Excluded;
-use crate::query::paths::merged::{self, Merged, More, Node, Show};
-use crate::query::paths::steps::{RootView, Step, View};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::grouped;
-use crate::report::tree;
-use crate::report::value::{Value, id};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::strength::Excluded;
+use hprof_query::paths::merged::{self, Merged, More, Node, Show};
+use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::grouped;
+use hprof_report::tree;
+use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -4,12 +4,12 @@ mod chains;
 mod merged;
 pub(super) mod objects;
 
-use crate::hprof::{ObjectId, RootKind};
-use crate::query::objects::selection::{Selection, What};
-use crate::query::objects::strength::{Excluded, Strength};
-use crate::query::paths::merged::Show;
-use crate::report::Format;
-use crate::report::answer::Declared;
+use hprof_parser::{ObjectId, RootKind};
+use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::strength::{Excluded, Strength};
+use hprof_query::paths::merged::Show;
+use hprof_report::Format;
+use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -1,17 +1,17 @@
 //! `paths-to-root OBJECT`: the shortest paths to each of some objects.
 
-use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{ObjectGraph, Quiet};
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::strength::Excluded;
-use crate::query::paths::beyond_frames;
-use crate::query::paths::steps::{RootView, Step, View};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::number::grouped;
-use crate::report::value::Value;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{ObjectGraph, Quiet};
+use hprof_parser::ObjectId;
+use hprof_query::objects::reference_kind::ReferenceKind;
+use hprof_query::objects::strength::Excluded;
+use hprof_query::paths::beyond_frames;
+use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::number::grouped;
+use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

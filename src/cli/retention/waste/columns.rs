@@ -1,9 +1,9 @@
 //! Kinds of waste as rows.
 
-use crate::query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
-use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::number::{grouped, human_bytes, hundredths, percent};
-use crate::report::value::{Value, id};
+use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
+use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::number::{grouped, human_bytes, hundredths, percent};
+use hprof_report::value::{Value, id};
 
 /// A kind of waste.
 pub(super) struct Row<'a> {
@@ -68,7 +68,7 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         .place(0),
         Column::new(
             "percent",
-            crate::report::column::Kind::Float,
+            hprof_report::column::Kind::Float,
             "that in percent of the bytes of all objects",
             |row: &Row<'a>| Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes)),
         )
@@ -125,7 +125,7 @@ pub(super) fn parts<'c>() -> Columns<'c, Part> {
             .place(1),
         Column::new(
             "ratio",
-            crate::report::column::Kind::Float,
+            hprof_report::column::Kind::Float,
             "how full it is: elements by slots; of `colliding_maps`, entries that stand behind others by entries; of \
              `constant_fields`, bytes that stay by all",
             |part: &Part| part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4)),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::query::waste::Kind;
+use hprof_query::waste::Kind;
 
 use crate::cli::shared::output;
 

@@ -4,10 +4,10 @@ mod columns;
 mod explain;
 mod screen;
 
-use crate::index::Quiet;
-use crate::query::waste::{self, GroupBy, Kind, Question};
-use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
+use hprof_index::Quiet;
+use hprof_query::waste::{self, GroupBy, Kind, Question};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

@@ -1,8 +1,8 @@
 //! Waste as text: what a person sees.
 
-use crate::query::waste::{GroupBy, Kind, Waste};
-use crate::report::answer::{Answer, NoRows, Section};
-use crate::report::number::{grouped, human_bytes, percent};
+use hprof_query::waste::{GroupBy, Kind, Waste};
+use hprof_report::answer::{Answer, NoRows, Section};
+use hprof_report::number::{grouped, human_bytes, percent};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{Commands, Step};
@@ -50,7 +50,7 @@ pub(super) fn one_kind(
     top: Option<usize>,
 ) -> anyhow::Result<()> {
     let Some(row) = waste.rows.first() else {
-        let none: [&crate::query::waste::FieldSum; 0] = [];
+        let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
         session.show("waste", output, answer.without_rows(NoRows::Line("Nothing is wasted like that")))?;
         return Ok(());

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Graph;
-use crate::index::graph::order::Order;
+use crate::graph::order::Order;
 
 /// What a node is reached through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::definition::{by_iteration, check};
 use super::{Graph, Input, Numbers, arena};
-use crate::index::graph::graph_view::NONE;
+use crate::graph::graph_view::NONE;
 
 /// Nothing may recurse, or look at a chain once for each of its nodes.
 const DEEP: u32 = 10_000_000;

@@ -21,8 +21,8 @@ use super::graph_view::{GraphView, Labels, NONE};
 use super::order::{Order, Weights};
 use super::referrers::transpose_lists;
 use super::tree::APART;
-use crate::index::storage::scratch::ScratchArena;
-use crate::progress::Quiet;
+use crate::storage::scratch::ScratchArena;
+use hprof_input::progress::Quiet;
 
 /// A graph as plain data.
 #[derive(Clone, Default)]
@@ -149,7 +149,7 @@ fn transposed(rows: &AdjacencyLists, arena: &ScratchArena, memory: u64) -> Adjac
 }
 
 /// Where groups of these lengths start, and the last one ends.
-fn ends(lengths: &[u64], first: u64) -> crate::index::storage::checked_column::CheckedColumn<U64> {
+fn ends(lengths: &[u64], first: u64) -> crate::storage::checked_column::CheckedColumn<U64> {
     let mut at = first;
     let mut ends = vec![U64::new(at)];
     for length in lengths {

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use super::definition::{by_definition, by_iteration, check};
 use super::stored::check_stored;
 use super::{Graph, arena, property};
-use crate::index::graph::graph_view::NONE;
-use crate::index::storage::scratch::ScratchArena;
+use crate::graph::graph_view::NONE;
+use crate::storage::scratch::ScratchArena;
 
 /// A part of a graph. Numbers of nodes are taken modulo how many there are.
 #[derive(Debug, Clone)]

@@ -2,12 +2,12 @@
 
 use super::definition::{Dominator, Naive};
 use super::{Graph, Numbers, arena, weights_by};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::graph::order::{Order, Weights};
-use crate::index::graph::tree::Tree;
-use crate::index::graph::tree_columns::Columns;
-use crate::index::storage::bit_packed::packed;
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::graph::numbers::{ObjectIndex, TreePosition};
+use crate::graph::order::{Order, Weights};
+use crate::graph::tree::Tree;
+use crate::graph::tree_columns::Columns;
+use crate::storage::bit_packed::packed;
+use crate::storage::scratch::{Array, ScratchArena};
 
 /// The tree of an order, as it is after it was written and read.
 pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {

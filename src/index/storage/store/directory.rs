@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::format::{Key, StageFile, StageWriter, Unusable};
 use super::stage::Stage;
-use crate::index::storage::temporary_files::{LOCK, MadeDir, Temporary, TemporaryDir};
-use crate::input::file::{Mapped, OpenError};
+use crate::storage::temporary_files::{LOCK, MadeDir, Temporary, TemporaryDir};
+use hprof_input::file::{Mapped, OpenError};
 
 /// Data of an unpacked dump.
 pub(crate) const UNPACKED_DATA: &str = "unpacked.hprof";

@@ -16,9 +16,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::identity::Identity;
 use super::stage::Stage;
-use crate::index::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
-use crate::index::storage::column::{Column, Row};
-use crate::input::file::Mapped;
+use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
+use crate::storage::column::{Column, Row};
+use hprof_input::file::Mapped;
 
 /// The version of the index format. Changes with every change of a row or a section.
 pub const FORMAT_VERSION: u32 = 5;

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::input::file::Mapped;
+use hprof_input::file::Mapped;
 
 /// What identifies a dump without reading all of it: length, modification time, and a hash of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

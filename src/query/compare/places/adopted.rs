@@ -5,15 +5,15 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::RootKind;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::compare::names;
-use crate::query::dominators::holder;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::label::Labels;
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::reference_names::Edges;
+use crate::compare::names;
+use crate::dominators::holder;
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::Labels;
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_names::Edges;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::RootKind;
 
 use super::labels::{Pool, Via};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
-use crate::query::compare::Change;
+use crate::compare::Change;
+use hprof_parser::ObjectId;
 
 use super::keyed::MAX_KEYS;
 use super::labels::{Label, Pool, Via};

@@ -1,8 +1,8 @@
 //! What grew between two dumps, by place.
 
 use super::{Aligned, Figures, Places, explained};
-use crate::hprof::ObjectId;
-use crate::query::compare::{Change, Status};
+use crate::compare::{Change, Status};
+use hprof_parser::ObjectId;
 
 /// Changes below this part of the larger heap are not told.
 const LEAST_PART: u64 = 1000;

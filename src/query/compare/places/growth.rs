@@ -8,7 +8,7 @@
 
 use super::Aligned;
 use super::labels::Via;
-use crate::query::compare::{Change, Growth};
+use crate::compare::{Change, Growth};
 
 /// Percent of a growth that a place below has to account for.
 const MAJORITY: i64 = 70;

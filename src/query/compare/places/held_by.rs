@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::fields;
-use crate::index::objects::object_table::BLOCK;
-use crate::index::objects::reader::{Objects, Record, Slot};
-use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, atomic_u64};
-use crate::query::dominators::preorder::Preorder;
+use crate::dominators::preorder::Preorder;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::objects::reader::{Objects, Record, Slot};
+use hprof_index::storage::prefetch::prefetch;
+use hprof_index::storage::scratch::{Array, atomic_u64};
+use hprof_parser::{BasicType, ObjectId};
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;

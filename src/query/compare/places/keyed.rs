@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::collections::{Collections, Forms, Kind};
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::{Bits, Objects};
+use crate::objects::class_set::ClassSet;
+use crate::objects::collections::{Collections, Forms, Kind};
+use crate::objects::label::Labels;
+use crate::objects::reader::{Bits, Objects};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
 use super::labels::{Pool, Via};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::compare::names;
+use crate::compare::names;
+use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
 

@@ -31,8 +31,8 @@ mod words;
 
 use std::io;
 
-use crate::hprof::ObjectId;
-use crate::index::{Heap, ObjectGraph};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
 
 pub use aligned::{Aligned, Figures};
 pub use change::{Changes, Row as PlaceChange, least_of};

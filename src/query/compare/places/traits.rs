@@ -3,11 +3,11 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::hprof::names;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassKind;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::collections::{Forms, Kind};
+use crate::objects::class_set::ClassSet;
+use crate::objects::collections::{Forms, Kind};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::names;
 
 /// What an object is to those that it dominates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::names;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
-use crate::index::{Heap, ObjectGraph};
-use crate::query::dominators::class_counts;
-use crate::query::objects::collections::Forms;
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::{Objects, Slot};
-use crate::query::objects::reference_kind::ReferenceKind;
-use crate::query::objects::reference_names::Edges;
+use crate::dominators::class_counts;
+use crate::objects::collections::Forms;
+use crate::objects::label::Labels;
+use crate::objects::reader::{Objects, Slot};
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_names::Edges;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::NONE;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::names;
 
 use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};

@@ -2,13 +2,13 @@
 //!
 //! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
 
-use crate::hprof::{BasicType, ObjectId, be_value};
+use hprof_parser::{BasicType, ObjectId, be_value};
 
 use super::known::{Form, Nulls};
 use super::{Entry, NULL};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::reader::{Bits, Objects};
+use crate::objects::reader::{Bits, Objects};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
 

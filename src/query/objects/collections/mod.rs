@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::ClassNumber;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::{BasicType, ObjectId};
 
 use super::reader::{Bits, Objects};
 use known::{Form, KNOWN, MASKS, OLDER};

@@ -6,10 +6,10 @@
 
 use super::known::Form;
 use super::{Collections, Entry, Forms, Known, NULL, iterate};
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::objects::reader::{Bits, Objects, Place};
+use crate::objects::reader::{Bits, Objects, Place};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::BasicType;
 
 /// Fields of a collection, with those of its superclasses: none has as many.
 const MAX_FIELDS: usize = 64;
@@ -140,7 +140,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
     // Fields of subclasses may have the same names.
     let below = table.bytes(class).checked_sub(table.bytes(known))?;
     let mut at = 0u64;
-    let slots: Vec<_> = crate::index::objects::fields::slots(summary, class)
+    let slots: Vec<_> = hprof_index::objects::fields::slots(summary, class)
         .take(MAX_FIELDS)
         .filter(|slot| {
             let start = at;

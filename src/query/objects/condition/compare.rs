@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::query::objects::condition::size;
-use crate::query::objects::reader::{Bits, Characters};
-use crate::query::objects::selection;
+use crate::objects::condition::size;
+use crate::objects::reader::{Bits, Characters};
+use crate::objects::selection;
+use hprof_parser::{BasicType, ObjectId};
 
 /// How a value is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

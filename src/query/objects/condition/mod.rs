@@ -8,9 +8,9 @@ pub mod size;
 
 use std::str::FromStr;
 
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::Summary;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_parser::BasicType;
 
 use super::class_set::ClassSet;
 use super::label::Labels;

@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::str::FromStr;
 
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::label::Labels;
-use crate::query::objects::reader::{Bits, Objects, Record};
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::Labels;
+use crate::objects::reader::{Bits, Objects, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::BasicType;
 
 use super::error::ConditionError;
 use super::path::{Path, Places};

@@ -1,10 +1,10 @@
 //! Fields by name, and fields of the objects in them: `holder.daemon`.
 
-use crate::hprof::BasicType;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::reader::{Bits, Objects, Place, Record};
+use crate::objects::class_set::ClassSet;
+use crate::objects::reader::{Bits, Objects, Place, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::BasicType;
 
 use super::error::ConditionError;
 

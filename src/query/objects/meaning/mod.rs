@@ -13,14 +13,14 @@ mod time;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::BasicType;
-use crate::hprof::heap::{Instance, PrimitiveArray};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::BasicType;
+use hprof_parser::heap::{Instance, PrimitiveArray};
 
 use super::reader::{Characters, Objects, Record};
-use crate::index::objects::fields::Fields;
+use hprof_index::objects::fields::Fields;
 use known::{How, KNOWN};
 use text::Text;
 
@@ -48,7 +48,7 @@ pub struct Meanings<'a> {
 }
 
 impl<'a> Meanings<'a> {
-    /// What objects of `graph` mean; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    /// What objects of `graph` mean; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
         let own = summary

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::query::objects::reader::Bits;
+use crate::objects::reader::Bits;
+use hprof_parser::{BasicType, ObjectId};
 
 use super::known::How;
 use super::number::{self, Digits};

@@ -1,6 +1,6 @@
 //! Where a Throwable was made.
 
-use crate::index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::ObjectIndex;
 
 use super::text::Text;
 use super::{Fields, MAX_STEPS, Meanings};

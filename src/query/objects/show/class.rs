@@ -1,13 +1,13 @@
 //! A class: found by its name, and what there is to say of it.
 
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::model::tables::ClassKind;
-use crate::query::classes::histogram;
-use crate::query::classes::pattern::ClassPattern;
+use crate::classes::histogram;
+use crate::classes::pattern::ClassPattern;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::{BasicType, ObjectId};
 
 use super::{Loader, Referred, Shower};
 
@@ -69,7 +69,7 @@ const LISTED: usize = 10;
 /// The class that is meant by `text`, of which `pattern` was made. A class of exactly that name is preferred to others
 /// that match.
 pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &ClassPattern) -> ClassFound {
-    let exact = crate::hprof::names::java_class_name(text);
+    let exact = hprof_parser::names::java_class_name(text);
     let mut not_dumped = None;
     let (mut named, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for (number, class) in summary.numbered_classes() {

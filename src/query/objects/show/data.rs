@@ -1,9 +1,9 @@
 //! The bytes of an array of primitives, and the text that they may be.
 
-use crate::hprof::BasicType;
-use crate::hprof::heap::PrimitiveArray;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::query::objects::reader::{Characters, Record};
+use crate::objects::reader::{Characters, Record};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::BasicType;
+use hprof_parser::heap::PrimitiveArray;
 
 use super::Shower;
 

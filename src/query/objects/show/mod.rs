@@ -5,17 +5,17 @@
 mod class;
 mod data;
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{Instance, PrimitiveArray};
-use crate::hprof::{BasicType, ObjectId, TraceSerial, be_value};
-use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::Summary;
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::Summary;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{Instance, PrimitiveArray};
+use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
 
 use super::collections::{self, Collections};
 use super::meaning::{Meaning, Meanings, Stack};
 use super::reader::{Bits, Objects, Record};
-use crate::query::paths::steps::View;
+use crate::paths::steps::View;
 
 pub use class::{ClassFound, ClassShown, Declared, NamedClass, find_class};
 pub use data::{Data, Form};
@@ -172,7 +172,7 @@ pub struct Referred {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootShown {
     /// The kind of root.
-    pub kind: crate::hprof::RootKind,
+    pub kind: hprof_parser::RootKind,
     /// The thread that it belongs to: its name, or its serial number.
     pub thread: Option<String>,
     /// The frame in which it lies, or the frame's number.
@@ -216,7 +216,7 @@ pub struct Shower<'a> {
 }
 
 impl<'a> Shower<'a> {
-    /// Shows objects that `view` describes; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    /// Shows objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let meanings = Meanings::new(summary, graph, bytes);
         Self { objects: Objects::new(summary, graph, bytes), meanings, view }

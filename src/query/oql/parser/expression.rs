@@ -2,10 +2,10 @@
 
 use super::Parser;
 use super::is_keyword;
-use crate::query::oql::error::Wrong;
-use crate::query::oql::lexer::{self, Kind};
-use crate::query::oql::names;
-use crate::query::oql::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
+use crate::oql::error::Wrong;
+use crate::oql::lexer::{self, Kind};
+use crate::oql::names;
+use crate::oql::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
 
 /// Steps of a path: each of them is taken for each row.
 const MAX_STEPS: usize = 1000;

@@ -1,10 +1,10 @@
 //! Queries: SELECT, FROM and what follows them.
 
 use super::{Parser, is_keyword};
-use crate::hprof::ObjectId;
-use crate::query::oql::error::Wrong;
-use crate::query::oql::lexer::{self, Kind};
-use crate::query::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
+use crate::oql::error::Wrong;
+use crate::oql::lexer::{self, Kind};
+use crate::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
+use hprof_parser::ObjectId;
 
 /// Columns of a SELECT, and what is grouped and sorted by.
 const MAX_COLUMNS: usize = 1000;

@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
-use crate::hprof::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
-use crate::hprof::{Header, TraceSerial};
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::Summary;
-use crate::index::storage::id_map::IdMap;
-use crate::index::{Error, Heap, Progress};
-use crate::query::threads::frames::Frames;
+use crate::threads::frames::Frames;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+use hprof_index::storage::id_map::IdMap;
+use hprof_index::{Error, Heap, Progress};
+use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
+use hprof_parser::{Header, TraceSerial};
 
 /// What is wanted beside what costs nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ mod traces;
 use jiff::SignedDuration;
 use jiff::civil::date;
 
-use crate::hprof::{ObjectId, TraceSerial};
+use hprof_parser::{ObjectId, TraceSerial};
 
 pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};
@@ -45,9 +45,9 @@ pub struct Profile {
     /// WAIT, WAITED, SLEEP and EXIT lines, in the order of the file: from texts only.
     pub waits: Vec<Wait>,
     /// HEAP SUMMARY records, in the order of the file: from binaries only.
-    pub heap_summaries: Vec<crate::hprof::record::HeapSummary>,
+    pub heap_summaries: Vec<hprof_parser::record::HeapSummary>,
     /// CONTROL SETTINGS records, in the order of the file: from binaries only.
-    pub settings: Vec<crate::hprof::record::ControlSettings>,
+    pub settings: Vec<hprof_parser::record::ControlSettings>,
 }
 
 /// A thread that was started: START THREAD, `THREAD START`.
@@ -193,7 +193,7 @@ pub enum WaitKind {
 
 /// A time as RFC 3339: milliseconds since 1970 and microseconds after that. `None` for none (0), and for what no
 /// calendar holds.
-pub(crate) fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
+pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
     if milliseconds == 0 {
         return None;
     }
@@ -205,6 +205,6 @@ pub(crate) fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
 }
 
 /// A part of a whole in per cent, not rounded.
-pub(crate) fn percent_of(part: u64, whole: u64) -> f64 {
+pub fn percent_of(part: u64, whole: u64) -> f64 {
     ratio(part, whole) * 100.0
 }

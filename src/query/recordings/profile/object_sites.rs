@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Origin, Site, Sites};
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, TraceSerial};
-use crate::index::Progress;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::record_plan::RecordPlans;
-use crate::index::scan::file_order::{Classes, OrderedChunks};
-use crate::index::storage::id_map::IdMap;
-use crate::query::classes::histogram;
+use crate::classes::histogram;
+use hprof_index::Progress;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::record_plan::RecordPlans;
+use hprof_index::scan::file_order::{Classes, OrderedChunks};
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::{BasicType, TraceSerial};
 
 /// Counts the objects of each class and trace; `None` if there is no object.
 ///

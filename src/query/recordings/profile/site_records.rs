@@ -9,8 +9,8 @@
 use rustc_hash::FxHashMap;
 
 use super::Site;
-use crate::hprof::record::{AllocSite, AllocSites, HeapSummary, Record};
-use crate::hprof::{BasicType, TraceSerial};
+use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
+use hprof_parser::{BasicType, TraceSerial};
 
 /// Bit 0 of the flags.
 const INCREMENTAL: u16 = 1;
@@ -157,8 +157,8 @@ impl Table {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::hprof::IdSize;
-    use crate::hprof::record::BodyReader;
+    use hprof_parser::IdSize;
+    use hprof_parser::record::BodyReader;
 
     /// class, trace, live bytes, live objects, bytes allocated, objects allocated
     type Figures = [u32; 6];
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn framed(body: &[u8]) -> Vec<u8> {
-        let mut out = vec![crate::hprof::record::tag::ALLOC_SITES, 0, 0, 0, 0];
+        let mut out = vec![hprof_parser::record::tag::ALLOC_SITES, 0, 0, 0, 0];
         out.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes());
         out.extend_from_slice(body);
         out

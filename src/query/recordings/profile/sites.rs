@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::hprof::TraceSerial;
-use crate::query::recordings::percent::two_decimals;
+use crate::recordings::percent::two_decimals;
+use hprof_parser::TraceSerial;
 
 /// Where the figures of sites come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,9 +12,9 @@ pub mod show;
 use std::io;
 
 use super::Profile;
-use crate::hprof::ObjectId;
-use crate::hprof::text::{Event, Reader};
-use crate::input::file::TextFile;
+use hprof_input::file::TextFile;
+use hprof_parser::ObjectId;
+use hprof_parser::text::{Event, Reader};
 
 /// What a text report holds.
 #[derive(Debug, Clone, Default)]

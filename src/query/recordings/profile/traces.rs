@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::TraceSerial;
-pub use crate::query::threads::frames::Frame;
+pub use crate::threads::frames::Frame;
+use hprof_parser::TraceSerial;
 
 /// A stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Traces {
     }
 
     /// Adds a trace of frames that are known by their numbers, innermost first.
-    pub(in crate::query::recordings) fn add_numbers(
+    pub(in crate::recordings) fn add_numbers(
         &mut self,
         serial: TraceSerial,
         thread: u32,
@@ -83,7 +83,7 @@ impl Traces {
     }
 
     /// The number of a frame. Of equal names one is kept.
-    pub(in crate::query::recordings) fn intern(&mut self, mut frame: Frame) -> u32 {
+    pub(in crate::recordings) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
         }

@@ -1,8 +1,8 @@
 use super::*;
-use crate::hprof::TraceSerial;
-use crate::query::recordings::profile::{
+use crate::recordings::profile::{
     Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces,
 };
+use hprof_parser::TraceSerial;
 
 fn frame(method: &str, line: i32) -> Frame {
     Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }

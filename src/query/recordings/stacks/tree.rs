@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::TraceSerial;
-use crate::query::classes::pattern;
-use crate::query::recordings::compare;
-use crate::query::recordings::profile::{Frame, Method, Profile, Site, Times};
-use crate::query::recordings::stack_filter::{Matcher, StackFilter};
+use crate::classes::pattern;
+use crate::recordings::compare;
+use crate::recordings::profile::{Frame, Method, Profile, Site, Times};
+use crate::recordings::stack_filter::{Matcher, StackFilter};
+use hprof_parser::TraceSerial;
 
 use super::{
     ALL, Baseline, Label, LabelKind, Measure, Naming, Node, Of, Question, SiteUnit, Stacks, TooLarge, Weights,

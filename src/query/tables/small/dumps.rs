@@ -4,12 +4,12 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::index::model::problem::Severity;
-use crate::query::dump::info;
-use crate::query::objects::reader::Characters;
-use crate::query::recordings::profile::rfc3339;
-use crate::query::strings::contents::hash;
-use crate::query::tables::strings::SEED;
+use crate::dump::info;
+use crate::objects::reader::Characters;
+use crate::recordings::profile::rfc3339;
+use crate::strings::contents::hash;
+use crate::tables::strings::SEED;
+use hprof_index::model::problem::Severity;
 
 /// What `dumps` has.
 pub(super) fn definition() -> Definition {

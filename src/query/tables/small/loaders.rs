@@ -4,9 +4,9 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::query::classes::loader_sets;
-use crate::query::classes::loaders::{self, SortBy};
-use crate::query::objects::label::Labels;
+use crate::classes::loader_sets;
+use crate::classes::loaders::{self, SortBy};
+use crate::objects::label::Labels;
 
 /// What the table has.
 pub(super) fn definition() -> Definition {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::query::compare::places::{Aligned, Places};
+use crate::compare::places::{Aligned, Places};
 
 /// What the table has.
 pub(super) fn definition() -> Definition {

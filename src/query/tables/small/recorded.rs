@@ -4,11 +4,11 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::index::Quiet;
-use crate::query::recordings::profile::binary::{self, Want};
-use crate::query::recordings::profile::{Profile, Traces};
-use crate::query::recordings::{cpu, sites};
-use crate::query::threads::frames::NATIVE;
+use crate::recordings::profile::binary::{self, Want};
+use crate::recordings::profile::{Profile, Traces};
+use crate::recordings::{cpu, sites};
+use crate::threads::frames::NATIVE;
+use hprof_index::Quiet;
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.heap, Want { sites, traces: true }, &Quiet).map_err(io::Error::other)

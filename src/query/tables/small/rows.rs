@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::super::batch::{Batch, Cell, NO_NAME, Values};
 use super::super::definition::{Column, Kind, Wanted};
 use super::super::names::{NameList, Names};
-use crate::hprof::ObjectId;
+use hprof_parser::ObjectId;
 
 /// Rows that are being made. Values of a row are added from left to right; then [`Rows::end`].
 pub(super) struct Rows {

@@ -4,8 +4,8 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::query::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
-use crate::query::recordings::percent::hundredths;
+use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
+use crate::recordings::percent::hundredths;
 
 /// What the table has.
 pub(super) fn definition() -> Definition {

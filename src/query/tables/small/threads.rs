@@ -10,11 +10,11 @@ use super::super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
 };
 use super::once;
-use crate::index::model::summary::ClassNumber;
-use crate::query::threads::frames::NATIVE;
-use crate::query::threads::{
+use crate::threads::frames::NATIVE;
+use crate::threads::{
     Kind as ThreadKind, Local, Question as Wish, Row, SortBy, State, Thread, Threads, Wait,
 };
+use hprof_index::model::summary::ClassNumber;
 
 /// Threads of a chunk.
 const CHUNK: usize = 1 << 10;

@@ -4,7 +4,7 @@ use std::io;
 
 use super::super::{Column, Context, Definition, Kind};
 use super::Rows;
-use crate::query::waste::{FieldSum, GroupBy, Question, waste};
+use crate::waste::{FieldSum, GroupBy, Question, waste};
 
 /// What the table has.
 pub(super) fn definition() -> Definition {

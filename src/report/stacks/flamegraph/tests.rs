@@ -1,12 +1,12 @@
-use crate::hprof::TraceSerial;
+use hprof_parser::TraceSerial;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::*;
-use crate::query::recordings::profile::{Frame, Profile, Samples, Site, Sites, StartedThread};
-use crate::query::recordings::profile::{Origin, Traces};
-use crate::query::recordings::stacks::{Naming, Of, Question, compare, stacks};
-use crate::report::stacks::speedscope;
+use crate::stacks::speedscope;
+use hprof_query::recordings::profile::{Frame, Profile, Samples, Site, Sites, StartedThread};
+use hprof_query::recordings::profile::{Origin, Traces};
+use hprof_query::recordings::stacks::{Naming, Of, Question, compare, stacks};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>]]>\u{0}\u{ffff}\u{202e};x\n'\"&amp; 12";
 

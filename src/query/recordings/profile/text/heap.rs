@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, names, walk};
-use crate::hprof::text::Event;
-use crate::hprof::text::event::{Array, ClassReference, Object};
-use crate::hprof::{ObjectId, TraceSerial};
-use crate::index::storage::id_map::{IdMap, IdSet};
-use crate::input::file::TextFile;
-use crate::query::recordings::profile::{Origin, Site, Sites};
+use crate::recordings::profile::{Origin, Site, Sites};
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_input::file::TextFile;
+use hprof_parser::text::Event;
+use hprof_parser::text::event::{Array, ClassReference, Object};
+use hprof_parser::{ObjectId, TraceSerial};
 
 /// Counts objects by class, and by class and trace.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Names of a text report, in the forms in which they are shown.
 
-use crate::hprof::text::event::MonitorName;
-use crate::hprof::text::rfc3339;
-use crate::hprof::{mutf8, names};
+use hprof_parser::text::event::MonitorName;
+use hprof_parser::text::rfc3339;
+use hprof_parser::{mutf8, names};
 
 /// Text.
 pub(super) fn text(bytes: &[u8]) -> String {

@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 
 use super::names;
-use crate::hprof::TraceSerial;
-use crate::hprof::text::event::{MonitorName, Ranking, Row};
-use crate::index::storage::id_map::IdMap;
-use crate::query::recordings::profile::sites::percent;
-use crate::query::recordings::profile::{Samples, TimeRow, Times};
+use crate::recordings::profile::sites::percent;
+use crate::recordings::profile::{Samples, TimeRow, Times};
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::TraceSerial;
+use hprof_parser::text::event::{MonitorName, Ranking, Row};
 
 /// The tables of one kind, in the order of the file.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 use super::heap::HeapCounter;
 use super::rankings::Tables;
 use super::{TextHeap, names};
-use crate::hprof::TraceSerial;
-use crate::hprof::text::event::{self, Event, Ranking};
-use crate::index::storage::id_map::IdMap;
-use crate::query::recordings::profile::{
+use crate::recordings::profile::{
     Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
 };
+use hprof_index::storage::id_map::IdMap;
+use hprof_parser::TraceSerial;
+use hprof_parser::text::event::{self, Event, Ranking};
 
 /// What has been read of a run.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::{TextError, names, walk};
-use crate::hprof::text::Event;
-use crate::hprof::text::event::{ClassReference, Root};
-use crate::hprof::{BasicType, ObjectId};
-use crate::index::storage::id_map::IdMap;
-use crate::input::file::TextFile;
-use crate::query::classes::suggestions;
-use crate::query::objects::show::{self, Kind, Part, Referred, Referrer, RootShown, Shown, Value};
+use crate::classes::suggestions;
+use crate::objects::show::{self, Kind, Part, Referred, Referrer, RootShown, Shown, Value};
+use hprof_index::storage::id_map::IdMap;
+use hprof_input::file::TextFile;
+use hprof_parser::text::Event;
+use hprof_parser::text::event::{ClassReference, Root};
+use hprof_parser::{BasicType, ObjectId};
 
 /// What is asked.
 #[derive(Debug, Clone)]

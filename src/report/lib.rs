@@ -15,6 +15,8 @@
 //!
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 pub mod answer;
 pub mod chunked;
 pub mod column;

@@ -1,6 +1,8 @@
 //! Questions to an opened heap, answered as plain data: no text, no terminal.
 //!
-//! One file a question. Renderers are in [`crate::report`].
+//! One file a question. Renderers are in [`hprof_report`].
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod check;
 pub mod classes;
@@ -15,7 +17,6 @@ pub mod recordings;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod strings;
-#[cfg(feature = "cli")]
 pub mod tables;
 pub mod threads;
 pub mod waste;

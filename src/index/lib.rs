@@ -10,15 +10,17 @@
 //! | [`graph`] | adjacency lists, their transpose and the dominator tree; knows nothing of dumps |
 //! | [`open`] | opens a dump, from its index or by reading it |
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 pub mod graph;
 pub mod layout;
 pub mod model;
 pub mod objects;
 pub mod open;
-pub(crate) mod scan;
+pub mod scan;
 pub mod storage;
 
-pub use crate::progress::{Progress, Quiet};
+pub use hprof_input::progress::{Progress, Quiet};
 pub use model::dangling::MissingObjects;
 pub use objects::object_graph::ObjectGraph;
 pub use open::error::Error;

@@ -17,6 +17,8 @@
 //! Sources: the HPROF agent's documentation ("Binary Dump Format"), `heapDumper.cpp` of the JDK, and
 //! `art/runtime/hprof` of Android for the 1.0.3 sub-records.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod bytes;
 pub mod class_dump;
 mod error;
@@ -34,7 +36,7 @@ mod types;
 pub use hprof_format::heap_binary::tag as heap_tag;
 pub use hprof_format::names;
 
-pub(crate) use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
+pub use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};
 pub use header::{Header, Version};
 pub use ids::{ObjectId, TraceSerial};
