@@ -12,7 +12,8 @@ mod meta;
 mod object;
 mod pages;
 mod recording;
-pub mod reference;
+#[cfg(test)]
+mod reference;
 mod report;
 mod retention;
 #[cfg(feature = "serve")]
@@ -90,6 +91,7 @@ macro_rules! commands {
         }
 
         /// What the answers of all commands hold.
+        #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/json-schema.md of it"))]
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
             $($($(#[$on])* { commands!(@declared all [$($without_rows)?] $($module)::+); })*)*

@@ -9,7 +9,7 @@ use hprof_report::column::{Field, Kind};
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
 
 /// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
-pub fn page(present: &str) -> Option<String> {
+fn page(present: &str) -> Option<String> {
     let (written, _) = present.split_once(BEGIN)?;
     Some(format!("{written}{BEGIN}{}", reference(&super::declared())))
 }

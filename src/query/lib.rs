@@ -1,6 +1,6 @@
 //! Questions to an opened heap, answered as plain data: no text, no terminal.
 //!
-//! One file a question. Renderers are in [`hprof_report`].
+//! One file a question. Renderers are in the crate above, `hprof-report`.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

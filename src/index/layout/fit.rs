@@ -374,7 +374,8 @@ mod tests {
             ..hprof_writer::Options::hotspot()
         };
         std::fs::write(&stated, hprof_writer::examples::zoo().write(&options).bytes()).unwrap();
-        let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        // Tests run in the folder of their package.
+        let samples = std::path::Path::new("../../samples");
         for sample in SAMPLES.map(|name| samples.join(name)).iter().chain([&stated]) {
             let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
             let heap = Heap::open(sample, &options, &Quiet).unwrap();

@@ -39,6 +39,7 @@ pub struct Tables {
     pub(crate) frames: Column<PlaceRow>,
     pub(crate) traces: Column<PlaceRow>,
     pub(crate) loads: Column<LoadRow>,
+    /// `START THREAD` and `END THREAD` records, and GC roots of threads.
     pub threads: Column<ThreadRow>,
     pub(crate) segments: Column<SegmentRow>,
     pub(crate) records: Column<RecordRow>,
@@ -138,6 +139,7 @@ impl Summary {
         self
     }
 
+    /// The tables from which everything else is computed.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }

@@ -28,7 +28,9 @@ pub struct Objects {
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
     pub classes: CheckedColumn<u8>,
+    /// Bytes of a class number in `classes`.
     pub class_bytes: u8,
+    /// Where the records are.
     pub places: Places,
     /// The object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,

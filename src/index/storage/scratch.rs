@@ -347,6 +347,10 @@ impl<T: Plain + Copy> Stack<T> {
         Self { arena: arena.clone(), top: Vec::new(), below: Vec::new(), max_top }
     }
 
+    /// Adds an element at the top.
+    ///
+    /// # Errors
+    /// The scratch arena has no room for what it moves away.
     #[inline(always)]
     pub fn push(&mut self, element: T) -> io::Result<()> {
         if self.top.len() >= self.max_top {
