@@ -5,7 +5,7 @@ use std::io;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use hprof_cli::{ObjectIndex, TreePosition};
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
