@@ -3,18 +3,18 @@
 //! Rows are made while they are written: an answer of millions of them takes no memory, but as a table, whose columns are
 //! as wide as their widest cell.
 
-use std::borrow::{Borrow, Cow};
-use std::cell::Cell;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::column::{Columns, Field, Node};
+use super::column::{Columns, Field, Node, Schema};
 pub use super::grid::Line;
 use super::grid::{self, Grid, Piece};
 use super::json::{self, Dump};
 use super::number::grouped;
-use super::stream::Streamed;
+use super::rows::{Cells, Cursor, Rows};
 use super::table::{self, Builder, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
@@ -44,8 +44,12 @@ impl Section {
         rows: impl IntoIterator<Item = R>,
         below: impl Fn(&R) -> Vec<Line>,
     ) -> Self {
-        let mut table = Builder::of(columns);
-        rows.into_iter().for_each(|row| table.push(columns, &row, below(&row)));
+        Self::table_of(columns.schema(), &mut Cursor::new(columns, rows.into_iter(), Some(&below)))
+    }
+
+    fn table_of(schema: &Schema, rows: &mut dyn Rows) -> Self {
+        let mut table = Builder::of(schema);
+        table.push_all(schema, rows);
         Self::Table(table)
     }
 
@@ -85,18 +89,21 @@ pub enum NoRows {
     Line(&'static str),
 }
 
-/// The lines below a row of a table.
-type Below<'a, R> = Box<dyn Fn(&R) -> Vec<Line> + 'a>;
-
 /// An answer of rows `R`.
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
+    below: Option<Box<dyn Fn(&R) -> Vec<Line> + 'a>>,
+    around: Around,
+}
+
+/// What stands around the rows of an answer.
+#[derive(Debug)]
+struct Around {
     beside: Value<'static>,
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
-    below: Option<Below<'a, R>>,
     matching: Option<(u64, &'static str)>,
     no_rows: NoRows,
 }
@@ -110,47 +117,37 @@ impl<R> std::fmt::Debug for Answer<'_, R> {
 impl<'a, R> Answer<'a, R> {
     /// An answer of these rows.
     pub fn new(columns: Columns<'a, R>, rows: impl IntoIterator<Item = R, IntoIter: 'a>) -> Self {
-        Self {
-            columns,
-            rows: Box::new(rows.into_iter()),
-            beside: Value::Record(Vec::new()),
-            above: Vec::new(),
-            under: Vec::new(),
-            totals: Vec::new(),
-            below: None,
-            matching: None,
-            no_rows: NoRows::default(),
-        }
+        Self { columns, rows: Box::new(rows.into_iter()), below: None, around: Around::default() }
     }
 
     /// Keys beside `rows` in JSON, declared as columns of one row.
     pub fn beside<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
-        self.beside = columns.record(of);
+        self.around.beside = columns.record(of);
         self
     }
 
     /// Adds what stands above the table.
     pub fn above(mut self, section: Section) -> Self {
-        self.above.push(section);
+        self.around.above.push(section);
         self
     }
 
     /// Adds what stands below the table, behind the line about rows that are not shown.
     pub fn under(mut self, section: Section) -> Self {
-        self.under.push(section);
+        self.around.under.push(section);
         self
     }
 
     /// Adds a row of totals below a table: cells by the title of their column.
     pub fn total(mut self, cells: impl IntoIterator<Item = (&'static str, String)>) -> Self {
-        self.totals.push(cells.into_iter().collect());
+        self.around.totals.push(cells.into_iter().collect());
         self
     }
 
     /// Tables show this instead of rows and columns: lines of facts about one thing.
     pub fn instead_of_table(mut self, table: Builder) -> Self {
         self.columns.hide_from_tables();
-        self.no_rows = NoRows::Nothing;
+        self.around.no_rows = NoRows::Nothing;
         self.above(Section::Table(table))
     }
 
@@ -162,13 +159,14 @@ impl<'a, R> Answer<'a, R> {
 
     /// How many rows there would be without `--top`, and what they are: "rows", "objects". A table says how many more.
     pub fn matching(mut self, total: u64, what: &'static str) -> Self {
-        self.matching = Some((total, what));
+        self.around.matching = Some((total, what));
         self
     }
 
     /// What a table shows that has no rows.
-    pub fn without_rows(self, no_rows: NoRows) -> Self {
-        Self { no_rows, ..self }
+    pub fn without_rows(mut self, no_rows: NoRows) -> Self {
+        self.around.no_rows = no_rows;
+        self
     }
 
     /// Writes the answer in a format. Returns how many rows there were.
@@ -183,30 +181,76 @@ impl<'a, R> Answer<'a, R> {
         command: &str,
         dump: &Dump<'_>,
     ) -> io::Result<u64> {
+        self.with_erased(|answer| answer.write(out, format, style, command, dump))
+    }
+
+    /// Gives `show` the answer without the type of its rows: what `show` does is compiled once.
+    pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
+        let Self { columns, rows, below, around } = self;
+        let mut rows = Cursor::new(&columns, rows, below.as_deref());
+        show(ErasedAnswer { schema: columns.schema(), rows: &mut rows, around })
+    }
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        Self {
+            beside: Value::Record(Vec::new()),
+            above: Vec::new(),
+            under: Vec::new(),
+            totals: Vec::new(),
+            matching: None,
+            no_rows: NoRows::default(),
+        }
+    }
+}
+
+/// An [`Answer`] without the type of its rows.
+pub struct ErasedAnswer<'m> {
+    schema: &'m Schema,
+    rows: &'m mut dyn Rows,
+    around: Around,
+}
+
+impl std::fmt::Debug for ErasedAnswer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ErasedAnswer").field("around", &self.around).finish_non_exhaustive()
+    }
+}
+
+impl ErasedAnswer<'_> {
+    /// Writes the answer in a format. Returns how many rows there were.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(
+        self,
+        out: &mut dyn Write,
+        format: Format,
+        style: Style,
+        command: &str,
+        dump: &Dump<'_>,
+    ) -> io::Result<u64> {
         match format {
             Format::Table => self.write_table(out, style),
-            Format::Csv => csv::write(out, &self.columns, self.rows),
+            Format::Csv => csv::write_rows(out, self.schema, self.rows),
             Format::Json => {
-                let count = Cell::new(0);
-                let rows = self.rows.inspect(|_| count.set(count.get() + 1));
-                let (columns, keys) = (&self.columns, self.columns.keys());
-                let rows = rows.map(|row| JsonRow { columns, keys, row });
-                json::write(out, command, dump, Streamed::new(rows), &self.beside)?;
-                Ok(count.get())
+                let rows = JsonRows { keys: self.schema.keys(), rows: self.rows.into(), count: 0.into() };
+                json::write(out, command, dump, &rows, &self.around.beside)?;
+                Ok(rows.count.get())
             }
         }
     }
 
     /// The answer as a grid, with the number of its rows: what a table shows, for a page.
     pub fn into_grid(self) -> (Grid, u64) {
-        let rows: Vec<_> = (self.rows)
-            .map(|row| {
-                let below = self.below.as_ref().map(|below| below(&row)).unwrap_or_default();
-                grid::row(&self.columns, &row, below)
-            })
-            .collect();
+        let Self { schema, rows: all, around } = self;
+        let mut rows = Vec::new();
+        while all.advance() {
+            rows.push(grid::row(schema, all));
+        }
         let shown = rows.len() as u64;
-        let columns = grid::columns(&self.columns);
+        let columns = grid::columns(schema);
         let of_total = |cells: &Vec<(&'static str, String)>| {
             let mut left: Vec<_> = cells.iter().collect();
             let cell = |title: &str| {
@@ -216,17 +260,17 @@ impl<'a, R> Answer<'a, R> {
             let mut cell = cell;
             columns.iter().map(|column| cell(&column.title).unwrap_or_default()).collect()
         };
-        let totals = self.totals.iter().map(of_total).collect();
-        let is_empty = shown == 0 && self.no_rows != NoRows::Titles;
-        let more = self.matching.map(|(total, what)| (total.saturating_sub(shown), what));
+        let totals = around.totals.iter().map(of_total).collect();
+        let is_empty = shown == 0 && around.no_rows != NoRows::Titles;
+        let more = around.matching.map(|(total, what)| (total.saturating_sub(shown), what));
         let grid = Grid {
             columns: if is_empty { Vec::new() } else { columns },
             rows,
             totals: if is_empty { Vec::new() } else { totals },
-            above: self.above.into_iter().map(Section::into_piece).collect(),
-            under: self.under.into_iter().map(Section::into_piece).collect(),
+            above: around.above.into_iter().map(Section::into_piece).collect(),
+            under: around.under.into_iter().map(Section::into_piece).collect(),
             more: more.filter(|(more, _)| *more > 0),
-            instead: match self.no_rows {
+            instead: match around.no_rows {
                 NoRows::Line(line) if shown == 0 => Some(line),
                 _ => None,
             },
@@ -235,28 +279,24 @@ impl<'a, R> Answer<'a, R> {
     }
 
     fn write_table(self, out: &mut dyn Write, style: Style) -> io::Result<u64> {
-        self.above.into_iter().try_for_each(|section| section.write(out, style))?;
-        let mut table = Builder::of(&self.columns);
-        let mut shown = 0;
-        for row in self.rows {
-            shown += 1;
-            let below = self.below.as_ref().map(|below| below(&row)).unwrap_or_default();
-            table.push(&self.columns, &row, below);
-        }
-        for total in &self.totals {
+        let Self { schema, rows, around } = self;
+        around.above.into_iter().try_for_each(|section| section.write(out, style))?;
+        let mut table = Builder::of(schema);
+        let shown = table.push_all(schema, rows);
+        for total in &around.totals {
             table.total_by_title(total);
         }
-        match self.no_rows {
+        match around.no_rows {
             NoRows::Nothing if shown == 0 => {}
             NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
             // All of it stands above and below.
             _ if table.has_no_columns() => {}
             _ => table.write(out, style)?,
         }
-        if let Some((total, what)) = self.matching {
+        if let Some((total, what)) = around.matching {
             more_rows(out, total.saturating_sub(shown), what, style)?;
         }
-        self.under.into_iter().try_for_each(|section| section.write(out, style))?;
+        around.under.into_iter().try_for_each(|section| section.write(out, style))?;
         Ok(shown)
     }
 }
@@ -273,23 +313,41 @@ fn more_rows(out: &mut dyn Write, more: u64, what: &str, style: Style) -> io::Re
 }
 
 /// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.
-pub(super) struct JsonRow<'c, 'a, R, Q> {
-    pub(super) columns: &'c Columns<'a, R>,
-    pub(super) keys: &'c [(Cow<'static, str>, Node)],
-    pub(super) row: Q,
+pub(super) struct JsonRow<'m> {
+    pub(super) keys: &'m [(Cow<'static, str>, Node)],
+    pub(super) row: &'m dyn Cells,
 }
 
-impl<R, Q: Borrow<R>> Serialize for JsonRow<'_, '_, R, Q> {
+impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (columns, row) = (self.columns, self.row.borrow());
         let mut map = serializer.serialize_map(Some(self.keys.len()))?;
         for (key, node) in self.keys {
             match node {
-                Node::Value(at) => map.serialize_entry(key, &columns.value(*at, row))?,
-                Node::Record(keys) => map.serialize_entry(key, &JsonRow { columns, keys, row })?,
+                Node::Value(at) => map.serialize_entry(key, &self.row.value(*at))?,
+                Node::Record(keys) => map.serialize_entry(key, &JsonRow { keys, row: self.row })?,
             }
         }
         map.end()
+    }
+}
+
+/// Rows as a JSON list, once. They are made while they are written.
+struct JsonRows<'m> {
+    keys: &'m [(Cow<'static, str>, Node)],
+    rows: RefCell<&'m mut dyn Rows>,
+    /// How many were written.
+    count: Cell<u64>,
+}
+
+impl Serialize for JsonRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = self.rows.borrow_mut();
+        let mut list = serializer.serialize_seq(None)?;
+        while rows.advance() {
+            self.count.set(self.count.get() + 1);
+            list.serialize_element(&JsonRow { keys: self.keys, row: &**rows })?;
+        }
+        list.end()
     }
 }
 
@@ -315,6 +373,7 @@ mod tests {
 
     use super::*;
     use crate::column::{Align, Column, Kind};
+    use crate::rows::Row;
     use crate::value::Each;
 
     fn dump() -> Dump<'static> {
@@ -370,7 +429,8 @@ mod tests {
         };
         let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
         let json = |columns: &Columns<'_, ()>| {
-            serde_json::to_string(&JsonRow { columns, keys: columns.keys(), row: () }).unwrap()
+            let keys = columns.schema().keys();
+            serde_json::to_string(&JsonRow { keys, row: &Row { columns, row: &() } }).unwrap()
         };
         assert_eq!(json(&columns()), row);
         assert_eq!(serde_json::to_string(&columns().record(&())).unwrap(), row);

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::answer::JsonRow;
-use super::column::Columns;
+use super::column::{Columns, Schema};
 use super::csv;
 use super::in_order::{in_order, is_long};
 use super::json::{self, Dump};
+use super::rows::{Cursor, Rows};
 
 /// An answer of rows `R` in CSV or JSON: what [`super::answer::Answer`] writes.
 #[derive(Debug)]
@@ -62,9 +63,10 @@ impl<'a, R> Chunked<'a, R> {
         let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
         in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
             text.made.extend_from_slice(head);
-            let (mut rows, mut made) = (rows(chunk).into_iter(), 0);
+            let mut rows = Cursor::new(&self.columns, rows(chunk).into_iter(), None);
+            let mut made = 0;
             loop {
-                made += self.push(&mut text.made, &mut rows)?;
+                made += self.form.push(&mut text.made, self.columns.schema(), &mut rows)?;
                 if !is_long(&text.made) {
                     break;
                 }
@@ -89,35 +91,30 @@ impl<'a, R> Chunked<'a, R> {
             Form::Json(frame) => Ok(frame.head().to_vec()),
             Form::Csv => {
                 let mut head = Vec::new();
-                csv::Writer::new(&mut head).header(&self.columns, None)?;
+                let none = Cursor::new(&self.columns, std::iter::empty::<R>(), None);
+                csv::Writer::new(&mut head).header(self.columns.schema(), &none)?;
                 Ok(head)
             }
         }
     }
+}
 
+impl Form {
     /// Appends rows until that is much; says how many.
-    fn push(&self, out: &mut Vec<u8>, rows: &mut impl Iterator<Item = R>) -> io::Result<u64> {
-        let columns = &self.columns;
+    fn push(&self, out: &mut Vec<u8>, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
         let mut made = 0;
-        match &self.form {
-            Form::Csv => {
+        match self {
+            Self::Csv => {
                 let mut writer = csv::Writer::new(out);
-                for row in rows {
-                    writer.row(columns, &row)?;
+                while !is_long(writer.get_ref()) && rows.advance() {
+                    writer.row(schema, rows)?;
                     made += 1;
-                    if is_long(writer.get_ref()) {
-                        break;
-                    }
                 }
             }
-            Form::Json(_) => {
-                for row in rows {
-                    let row = JsonRow { columns, keys: columns.keys(), row };
-                    json::push_row(out, &row)?;
+            Self::Json(_) => {
+                while !is_long(out) && rows.advance() {
+                    json::push_row(out, &JsonRow { keys: schema.keys(), row: rows })?;
                     made += 1;
-                    if is_long(out) {
-                        break;
-                    }
                 }
             }
         }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
+use super::rows::{Cells, Row};
 use super::value::{Value, list};
 
 /// The type of a column's values.
@@ -102,11 +103,24 @@ type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + '
 
 /// A column of rows `R`.
 pub struct Column<'c, R> {
+    declaration: Declaration,
+    making: Making<'c, R>,
+}
+
+/// What is known of a column whatever its rows are.
+#[derive(Debug)]
+pub(super) struct Declaration {
     /// `None` of a column that is in tables only.
     field: Option<Field>,
-    header: Header,
+    pub(super) header: Header,
     /// Whether the column is in tables.
     is_shown: bool,
+    /// Whether CSV has something else than the value.
+    has_csv: bool,
+}
+
+/// How a column is made of a row.
+struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
     cell: Option<Make<'c, R, String>>,
@@ -135,14 +149,9 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
     }
 }
 
-impl<'c, R> Column<'c, R> {
-    /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
-    pub fn new(
-        key: impl Into<Cow<'static, str>>,
-        kind: Kind,
-        meaning: &'static str,
-        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
-    ) -> Self {
+impl Declaration {
+    /// A column of JSON and CSV.
+    fn new(key: Cow<'static, str>, kind: Kind, meaning: &'static str) -> Self {
         let align = match &kind {
             Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
             _ => Align::Left,
@@ -152,8 +161,47 @@ impl<'c, R> Column<'c, R> {
         if field.key.ends_with("retained_bytes") {
             header.ink = Ink::Bold;
         }
-        let field = Some(field);
-        Self { field, header, is_shown: false, value: Box::new(value), csv: None, cell: None }
+        Self { field: Some(field), header, is_shown: false, has_csv: false }
+    }
+
+    /// A column of tables only.
+    fn table(title: Cow<'static, str>, align: Align) -> Self {
+        Self { field: None, header: Header::new(title, align, Fit::Whole), is_shown: true, has_csv: false }
+    }
+
+    fn show(&mut self, title: Cow<'static, str>) {
+        self.header.title = escaped(title);
+        self.is_shown = true;
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.field.as_ref().map(|field| field.key.as_ref())
+    }
+
+    /// The type of what CSV has: what it has instead of a record is one cell.
+    pub(super) fn csv_kind(&self) -> &Kind {
+        match &self.field {
+            Some(field) if !self.has_csv => &field.kind,
+            _ => &Kind::Any,
+        }
+    }
+
+    /// Whether its cells are texts, not numbers.
+    pub(super) fn is_text(&self) -> bool {
+        self.header.align == Align::Left
+    }
+}
+
+impl<'c, R> Column<'c, R> {
+    /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
+    pub fn new(
+        key: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        let making = Making { value: Box::new(value), csv: None, cell: None };
+        Self { declaration: Declaration::new(key.into(), kind, meaning), making }
     }
 
     /// A column of tables only: what is put together out of others, such as a share or a bar.
@@ -162,9 +210,8 @@ impl<'c, R> Column<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let header = Header::new(title, align, Fit::Whole);
-        let cell: Option<Make<'c, R, String>> = Some(Box::new(cell));
-        Self { field: None, header, is_shown: true, value: Box::new(|_| Value::Null), csv: None, cell }
+        let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(Box::new(cell)) };
+        Self { declaration: Declaration::table(title.into(), align), making }
     }
 
     /// A record by declared columns, or `null`; see [`Column::new`].
@@ -233,7 +280,7 @@ impl<'c, R> Column<'c, R> {
 
     /// When the value is `null`.
     pub fn or_null(mut self, when: &'static str) -> Self {
-        if let Some(field) = &mut self.field {
+        if let Some(field) = &mut self.declaration.field {
             field.null = Some(when);
         }
         self
@@ -241,93 +288,56 @@ impl<'c, R> Column<'c, R> {
 
     /// Shows the column in tables: numbers on the right, with their thousands apart.
     pub fn header(mut self, title: impl Into<Cow<'static, str>>) -> Self {
-        self.header.title = escaped(title.into());
-        self.is_shown = true;
+        self.declaration.show(title.into());
         self
     }
 
     /// Takes the column out of tables.
     pub fn hidden(mut self) -> Self {
-        self.is_shown = false;
+        self.declaration.is_shown = false;
         self
     }
 
     /// The column's place in tables, where it is another than in JSON. Those without one come last, in their order.
     pub fn place(mut self, place: usize) -> Self {
-        self.header.place = place;
+        self.declaration.header.place = place;
         self
     }
 
     /// On which side the cells of a table stand.
     pub fn align(mut self, align: Align) -> Self {
-        self.header.align = align;
+        self.declaration.header.align = align;
         self
     }
 
     /// What happens to cells that are too wide.
     pub fn fit(mut self, fit: Fit) -> Self {
-        self.header.fit = fit;
+        self.declaration.header.fit = fit;
         self
     }
 
     /// What tables show instead of the value.
     pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
-        self.cell = Some(Box::new(cell));
+        self.making.cell = Some(Box::new(cell));
         self
     }
 
     /// What CSV has instead of the value.
     pub fn csv(mut self, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
-        self.csv = Some(Box::new(value));
+        self.declaration.has_csv = true;
+        self.making.csv = Some(Box::new(value));
         self
-    }
-
-    /// The value for a row.
-    pub fn value<'r>(&self, row: &'r R) -> Value<'r> {
-        (self.value)(row)
-    }
-
-    pub(super) fn csv_value<'r>(&self, row: &'r R) -> Value<'r> {
-        self.csv.as_ref().unwrap_or(&self.value)(row)
-    }
-
-    /// The type of [`Column::csv_value`]: what CSV has instead of a record is one cell.
-    pub(super) fn csv_kind(&self) -> &Kind {
-        match &self.field {
-            Some(field) if self.csv.is_none() => &field.kind,
-            _ => &Kind::Any,
-        }
-    }
-
-    /// The cell of a table, not escaped yet.
-    pub(super) fn table_cell(&self, row: &R) -> String {
-        if let Some(cell) = &self.cell {
-            return cell(row);
-        }
-        plain(&(self.value)(row))
-    }
-
-    /// Whether its cells are texts, not numbers.
-    pub(super) fn is_text(&self) -> bool {
-        self.header.align == Align::Left
-    }
-
-    pub(super) fn key(&self) -> Option<&str> {
-        self.field.as_ref().map(|field| field.key.as_ref())
     }
 }
 
 impl<R> std::fmt::Debug for Column<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Column")
-            .field("field", &self.field)
-            .field("header", &self.header)
-            .finish_non_exhaustive()
+        self.declaration.fmt(f)
     }
 }
 
 /// A value as a table shows it.
-fn plain(value: &Value<'_>) -> String {
+pub(super) fn plain(value: &Value<'_>) -> String {
     match value {
         Value::Null => String::new(),
         Value::Boolean(value) => if *value { "yes" } else { "no" }.to_owned(),
@@ -348,7 +358,13 @@ fn plain(value: &Value<'_>) -> String {
 
 /// The columns of an answer whose rows are `R`, in the order of JSON and CSV.
 pub struct Columns<'c, R> {
-    all: Vec<Column<'c, R>>,
+    schema: Schema,
+    makings: Vec<Making<'c, R>>,
+}
+
+/// The columns of an answer, whatever its rows are: all that renderers need beside the [`Cells`] of a row.
+pub(super) struct Schema {
+    columns: Vec<Declaration>,
     /// Those that tables show, in their order.
     shown: Vec<usize>,
     /// Those of JSON and CSV.
@@ -365,52 +381,88 @@ pub(super) enum Node {
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.all).finish()
+        self.schema.columns.fmt(f)
     }
 }
 
 impl<'c, R> Columns<'c, R> {
     /// These columns.
     pub fn new(columns: impl IntoIterator<Item = Column<'c, R>>) -> Self {
-        let all: Vec<Column<'c, R>> = columns.into_iter().collect();
-        let mut shown: Vec<(usize, usize)> = (all.iter().enumerate())
+        let (mut declarations, mut makings) = (Vec::new(), Vec::new());
+        for Column { declaration, making } in columns {
+            declarations.push(declaration);
+            makings.push(making);
+        }
+        Self { schema: Schema::new(declarations), makings }
+    }
+
+    /// The same, but dots in keys mean nothing: the user chose the keys.
+    pub fn flat(mut self) -> Self {
+        self.schema.flatten();
+        self
+    }
+
+    /// What the reference says of them.
+    pub fn fields(&self) -> Vec<Field> {
+        self.schema.fields()
+    }
+
+    /// The row as one value: a record, nested where keys have dots.
+    pub fn record(&self, row: &R) -> Value<'static> {
+        record(&self.schema.keys, &Row { columns: self, row })
+    }
+
+    /// The columns without what makes them of a row.
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Takes all columns out of tables.
+    pub(super) fn hide_from_tables(&mut self) {
+        self.schema.shown.clear();
+    }
+
+    /// The value of a column, by number.
+    pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
+        self.makings.get(at).map_or(Value::Null, |making| (making.value)(row))
+    }
+
+    /// What CSV has of a column, by number.
+    pub(super) fn csv_value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
+        let Some(making) = self.makings.get(at) else { return Value::Null };
+        making.csv.as_ref().unwrap_or(&making.value)(row)
+    }
+
+    /// What tables show of a column instead of its value, by number.
+    pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
+        Some(self.makings.get(at)?.cell.as_ref()?(row))
+    }
+}
+
+impl Schema {
+    fn new(columns: Vec<Declaration>) -> Self {
+        let mut shown: Vec<(usize, usize)> = (columns.iter().enumerate())
             .filter(|(_, column)| column.is_shown)
             .map(|(at, column)| (column.header.place, at))
             .collect();
         shown.sort_unstable();
         let mut keys = Vec::new();
-        for (at, column) in all.iter().enumerate() {
+        for (at, column) in columns.iter().enumerate() {
             if let Some(field) = &column.field {
                 nest(&mut keys, field.key.clone(), at);
             }
         }
-        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all, keys }
+        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), columns, keys }
     }
 
-    /// The same, but dots in keys mean nothing: the user chose the keys.
-    pub fn flat(self) -> Self {
-        let key = |(at, column): (usize, &Column<'c, R>)| {
-            Some((column.field.as_ref()?.key.clone(), Node::Value(at)))
-        };
-        Self { keys: self.all.iter().enumerate().filter_map(key).collect(), ..self }
+    fn flatten(&mut self) {
+        let key =
+            |(at, column): (usize, &Declaration)| Some((column.field.as_ref()?.key.clone(), Node::Value(at)));
+        self.keys = self.columns.iter().enumerate().filter_map(key).collect();
     }
 
-    /// What the reference says of them.
-    pub fn fields(&self) -> Vec<Field> {
-        self.all.iter().filter_map(|column| column.field.clone()).collect()
-    }
-
-    /// The row as one value: a record, nested where keys have dots.
-    pub fn record(&self, row: &R) -> Value<'static> {
-        self.record_of(&self.keys, row)
-    }
-
-    fn record_of(&self, keys: &[(Cow<'static, str>, Node)], row: &R) -> Value<'static> {
-        let value = |node: &Node| match node {
-            Node::Value(at) => self.value(*at, row).into_owned(),
-            Node::Record(keys) => self.record_of(keys, row),
-        };
-        Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
+    fn fields(&self) -> Vec<Field> {
+        self.columns.iter().filter_map(|column| column.field.clone()).collect()
     }
 
     /// The keys of a row.
@@ -418,28 +470,23 @@ impl<'c, R> Columns<'c, R> {
         &self.keys
     }
 
-    /// The value of a column, by number.
-    pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
-        self.all.get(at).map_or(Value::Null, |column| column.value(row))
+    /// The columns of JSON and CSV, with their numbers.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (usize, &Declaration)> {
+        self.columns.iter().enumerate().filter(|(_, column)| column.field.is_some())
     }
 
-    /// Takes all columns out of tables.
-    pub(super) fn hide_from_tables(&mut self) {
-        self.shown.clear();
+    /// The columns of tables with their numbers, in their order.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Declaration)> {
+        self.shown.iter().filter_map(|at| Some((*at, self.columns.get(*at)?)))
     }
+}
 
-    /// The columns of JSON and CSV.
-    pub(super) fn programs(&self) -> impl Iterator<Item = &Column<'c, R>> {
-        self.all.iter().filter(|column| column.field.is_some())
-    }
-
-    /// The columns of tables, in their order.
-    pub(super) fn shown(&self) -> impl Iterator<Item = (&Header, &Column<'c, R>)> {
-        self.shown.iter().filter_map(|at| {
-            let column = self.all.get(*at)?;
-            Some((&column.header, column))
-        })
-    }
+fn record(keys: &[(Cow<'static, str>, Node)], row: &dyn Cells) -> Value<'static> {
+    let value = |node: &Node| match node {
+        Node::Value(at) => row.value(*at).into_owned(),
+        Node::Record(keys) => record(keys, row),
+    };
+    Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }
 
 /// Puts a column where its key says: behind each dot in a record of its own.

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::column::{Columns, Kind};
+use super::column::{Columns, Kind, Schema};
+use super::rows::{Cells, Cursor, Rows};
 use super::value::Value;
 use super::{digits, escape};
 use hprof_parser::ObjectId;
@@ -22,13 +23,19 @@ pub fn write<R>(
     columns: &Columns<'_, R>,
     rows: impl IntoIterator<Item = R>,
 ) -> io::Result<u64> {
+    write_rows(out, columns.schema(), &mut Cursor::new(columns, rows.into_iter(), None))
+}
+
+/// As [`write`], of rows without their type.
+pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
     let mut writer = Writer::new(out);
     let mut count = 0;
-    let mut rows = rows.into_iter().peekable();
-    writer.header(columns, rows.peek())?;
-    for row in rows {
-        writer.row(columns, &row)?;
+    let mut is_there = rows.advance();
+    writer.header(schema, rows)?;
+    while is_there {
+        writer.row(schema, rows)?;
         count += 1;
+        is_there = rows.advance();
     }
     Ok(count)
 }
@@ -38,7 +45,7 @@ pub fn write<R>(
 /// It writes by itself what the csv crate would write: `dominators --all` has a row for each of 10^8 objects, and most of
 /// their cells are numbers, which need no quotes.
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub(super) struct Writer<W: Write> {
     out: W,
     /// The row so far; a comma follows each cell.
     line: Vec<u8>,
@@ -46,7 +53,7 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Writes to `out`.
-    pub fn new(out: W) -> Self {
+    pub(super) fn new(out: W) -> Self {
         Self { out, line: Vec::new() }
     }
 
@@ -55,11 +62,10 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn header<R>(&mut self, columns: &Columns<'_, R>, first: Option<&R>) -> io::Result<()> {
-        for column in columns.programs() {
+    pub(super) fn header(&mut self, schema: &Schema, first: &dyn Cells) -> io::Result<()> {
+        for (at, column) in schema.programs() {
             let key = column.key().unwrap_or_default();
-            let value = first.map_or(Value::Null, |row| column.csv_value(row));
-            self.titles(key, column.csv_kind(), &value);
+            self.titles(key, column.csv_kind(), &first.csv_value(at));
         }
         self.end_of_row()
     }
@@ -83,8 +89,8 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn row<R>(&mut self, columns: &Columns<'_, R>, row: &R) -> io::Result<()> {
-        columns.programs().try_for_each(|column| self.cells(column.csv_kind(), &column.csv_value(row)))?;
+    pub(super) fn row(&mut self, schema: &Schema, row: &dyn Cells) -> io::Result<()> {
+        schema.programs().try_for_each(|(at, column)| self.cells(column.csv_kind(), &row.csv_value(at)))?;
         self.end_of_row()
     }
 

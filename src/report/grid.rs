@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::column::{Align, Columns, Fit};
+use super::column::{Align, Declaration, Fit, Schema};
+use super::rows::Rows;
 use super::value::Value;
 use hprof_parser::ObjectId;
 
@@ -88,22 +89,22 @@ pub enum Piece {
 }
 
 /// The columns of an answer that a grid has.
-pub(super) fn columns<R>(columns: &Columns<'_, R>) -> Vec<GridColumn> {
-    columns.shown().map(|(header, _)| header.grid_column()).collect()
+pub(super) fn columns(schema: &Schema) -> Vec<GridColumn> {
+    schema.shown().map(|(_, column)| column.header.grid_column()).collect()
 }
 
-/// A row of an answer.
-pub(super) fn row<R>(columns: &Columns<'_, R>, row: &R, below: Vec<Line>) -> GridRow {
+/// The row of an answer where `rows` are.
+pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     let of_key = |wanted: &str| {
-        let column = columns.programs().find(|column| column.key() == Some(wanted))?;
-        match column.value(row) {
+        let (at, _) = schema.programs().find(|(_, column)| column.key() == Some(wanted))?;
+        match rows.value(at) {
             Value::Id(id) => Some(id),
             _ => None,
         }
     };
     let object = of_key("object");
-    let cell = |column: &super::column::Column<'_, R>| {
-        let target = match (column.key(), column.value(row)) {
+    let cell = |(at, column): (usize, &Declaration)| {
+        let target = match (column.key(), rows.value(at)) {
             (_, Value::Id(id)) => Some(Target::Object(id)),
             (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
                 let class_object = if key == "class" { of_key("class_object") } else { None };
@@ -114,9 +115,9 @@ pub(super) fn row<R>(columns: &Columns<'_, R>, row: &R, below: Vec<Line>) -> Gri
             (None, _) if column.is_text() => object.map(Target::Object),
             _ => None,
         };
-        GridCell { text: column.table_cell(row), target: target.filter(|target| !target.is_null()) }
+        GridCell { text: rows.table_cell(at), target: target.filter(|target| !target.is_null()) }
     };
-    GridRow { cells: columns.shown().map(|(_, column)| cell(column)).collect(), below }
+    GridRow { cells: schema.shown().map(cell).collect(), below: rows.below() }
 }
 
 impl Target {

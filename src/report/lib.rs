@@ -34,6 +34,7 @@ mod layout;
 pub mod markdown;
 pub mod number;
 pub mod picture;
+mod rows;
 pub mod sarif;
 pub mod stacks;
 pub mod stream;

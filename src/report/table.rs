@@ -6,9 +6,10 @@ use std::ops::Range;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 pub use super::column::{Align, Fit};
-use super::column::{Columns, Header};
+use super::column::{Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, Line};
 use super::ink::{self, Ink};
+use super::rows::Rows;
 use super::{escape, fit, layout};
 
 /// How a table is shown.
@@ -56,8 +57,8 @@ impl Builder {
     }
 
     /// A table of an answer's columns.
-    pub(super) fn of<R>(columns: &Columns<'_, R>) -> Self {
-        Self::with(columns.shown().map(|(header, _)| header.clone()).collect())
+    pub(super) fn of(schema: &Schema) -> Self {
+        Self::with(schema.shown().map(|(_, column)| column.header.clone()).collect())
     }
 
     fn with(columns: Vec<Header>) -> Self {
@@ -85,10 +86,16 @@ impl Builder {
         self.push_row(Row { cells, below: Vec::new() });
     }
 
-    /// Adds a row by declared columns, and the lines below it.
-    pub(super) fn push<R>(&mut self, columns: &Columns<'_, R>, row: &R, below: Vec<Line>) {
-        let cells = columns.shown().map(|(_, column)| escape::text(&column.table_cell(row)).into_owned());
-        self.push_row(Row { cells: cells.collect(), below });
+    /// Adds all rows by declared columns, and the lines below them. Returns how many there were.
+    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) -> u64 {
+        let mut count = 0;
+        while rows.advance() {
+            let cells = schema.shown().map(|(at, _)| escape::text(&rows.table_cell(at)).into_owned());
+            let row = Row { cells: cells.collect(), below: rows.below() };
+            self.push_row(row);
+            count += 1;
+        }
+        count
     }
 
     fn push_row(&mut self, mut row: Row) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
-use hprof_report::answer::Answer;
+use hprof_report::answer::{Answer, ErasedAnswer};
 use hprof_report::json::Dump;
 use hprof_report::table::Style;
 
@@ -52,16 +52,7 @@ pub(crate) trait Source {
     where
         Self: Sized,
     {
-        if format == Format::Table && desk::form() == Some(desk::Form::Grid) {
-            let (grid, rows) = answer.into_grid();
-            self.check()?;
-            desk::grid(grid);
-            return Ok(rows);
-        }
-        let mut out = output::stdout();
-        let rows = answer.write(&mut out, format, style, command, &self.dump())?;
-        output::finish_if(out, self.check())?;
-        Ok(rows)
+        answer.with_erased(|answer| show_erased(self, command, format, style, answer))
     }
 
     /// How a run ends that found something, or nothing.
@@ -72,6 +63,25 @@ pub(crate) trait Source {
             (false, false) => Outcome::No,
         }
     }
+}
+
+fn show_erased(
+    source: &dyn Source,
+    command: &str,
+    format: Format,
+    style: Style,
+    answer: ErasedAnswer<'_>,
+) -> anyhow::Result<u64> {
+    if format == Format::Table && desk::form() == Some(desk::Form::Grid) {
+        let (grid, rows) = answer.into_grid();
+        source.check()?;
+        desk::grid(grid);
+        return Ok(rows);
+    }
+    let mut out = output::stdout();
+    let rows = answer.write(&mut out, format, style, command, &source.dump())?;
+    output::finish_if(out, source.check())?;
+    Ok(rows)
 }
 
 impl Source for Heap {

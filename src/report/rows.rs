@@ -1,0 +1,97 @@
+//! Rows without their type: renderers are compiled once, not once for each type of rows.
+
+use super::column::{Columns, plain};
+use super::grid::Line;
+use super::value::Value;
+
+/// What the columns of a row say, by number of the column.
+pub(super) trait Cells {
+    /// The value.
+    fn value(&self, at: usize) -> Value<'_>;
+
+    /// What CSV has, which is the value unless the column says otherwise.
+    fn csv_value(&self, at: usize) -> Value<'_>;
+
+    /// What tables show instead of the value, not escaped yet.
+    fn own_cell(&self, at: usize) -> Option<String>;
+
+    /// The cell of a table, not escaped yet.
+    fn table_cell(&self, at: usize) -> String {
+        self.own_cell(at).unwrap_or_else(|| plain(&self.value(at)))
+    }
+}
+
+/// Rows, one at a time: they are made while they are written.
+pub(super) trait Rows: Cells {
+    /// Makes the next row, of which [`Cells`] are from then on; `false` behind the last.
+    fn advance(&mut self) -> bool;
+
+    /// The lines below the row in a table.
+    fn below(&self) -> Vec<Line>;
+}
+
+/// The cells of one row.
+pub(super) struct Row<'m, 'c, R> {
+    pub(super) columns: &'m Columns<'c, R>,
+    pub(super) row: &'m R,
+}
+
+impl<R> Cells for Row<'_, '_, R> {
+    fn value(&self, at: usize) -> Value<'_> {
+        self.columns.value(at, self.row)
+    }
+
+    fn csv_value(&self, at: usize) -> Value<'_> {
+        self.columns.csv_value(at, self.row)
+    }
+
+    fn own_cell(&self, at: usize) -> Option<String> {
+        self.columns.cell(at, self.row)
+    }
+}
+
+/// The lines below a row of a table.
+pub(super) type Below<'m, R> = &'m dyn Fn(&R) -> Vec<Line>;
+
+/// Rows by declared columns.
+pub(super) struct Cursor<'m, 'c, R, I> {
+    columns: &'m Columns<'c, R>,
+    below: Option<Below<'m, R>>,
+    rows: I,
+    row: Option<R>,
+}
+
+impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
+    /// Before the first of these rows.
+    pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<Below<'m, R>>) -> Self {
+        Self { columns, below, rows, row: None }
+    }
+}
+
+impl<R, I> Cells for Cursor<'_, '_, R, I> {
+    fn value(&self, at: usize) -> Value<'_> {
+        self.row.as_ref().map_or(Value::Null, |row| self.columns.value(at, row))
+    }
+
+    fn csv_value(&self, at: usize) -> Value<'_> {
+        self.row.as_ref().map_or(Value::Null, |row| self.columns.csv_value(at, row))
+    }
+
+    fn own_cell(&self, at: usize) -> Option<String> {
+        self.columns.cell(at, self.row.as_ref()?)
+    }
+}
+
+impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
+    fn advance(&mut self) -> bool {
+        self.row = self.rows.next();
+        self.row.is_some()
+    }
+
+    fn below(&self) -> Vec<Line> {
+        match (self.below, &self.row) {
+            (Some(below), Some(row)) => below(row),
+            _ => Vec::new(),
+        }
+    }
+}
