@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, ValueEnum};
 
@@ -77,6 +78,12 @@ pub(crate) struct Input {
 /// How a dump is opened with its graph.
 type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
 
+/// What opens a dump in one of these ways, and says what there is to say.
+type Opened<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
+
+/// A question to a dump, which keeps its answer.
+type Ask<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
+
 impl Input {
     /// What opening needs.
     pub(crate) fn options(&self) -> Options {
@@ -148,25 +155,30 @@ impl Input {
 
     /// Runs `work` with the threads asked for.
     pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        let (mut work, mut result) = (Some(work), None);
+        self.run_with_threads(&mut || result = work.take().map(|work| work()))?;
+        result.context("no thread has run")
+    }
+
+    fn run_with_threads(&self, work: &mut (dyn FnMut() + Send)) -> anyhow::Result<()> {
         // Each thread takes memory: a limit may leave too little for all cores. That is found once, as the threads of the
         // process are started once.
         let enough = || *ENOUGH.get_or_init(|| memory::threads(self.memory_bytes()));
-        match self.threads.map(usize::from).or_else(enough) {
-            None => Ok(work()),
-            Some(threads) => {
-                let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);
-                // The pool of the process, if there is none yet: other threads give it work too, as those of SQL do.
-                let started = STARTED.get_or_init(|| match builder().build_global() {
-                    Err(error) if error.source().is_some() => Err(error.to_string()),
-                    _ => Ok(()),
-                });
-                started.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
-                if rayon::current_num_threads() == threads {
-                    return Ok(work());
-                }
-                Ok(builder().build()?.install(work))
+        if let Some(threads) = self.threads.map(usize::from).or_else(enough) {
+            let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);
+            // The pool of the process, if there is none yet: other threads give it work too, as those of SQL do.
+            let started = STARTED.get_or_init(|| match builder().build_global() {
+                Err(error) if error.source().is_some() => Err(error.to_string()),
+                _ => Ok(()),
+            });
+            started.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
+            if rayon::current_num_threads() != threads {
+                builder().build()?.install(work);
+                return Ok(());
             }
         }
+        work();
+        Ok(())
     }
 
     /// Opens the dump and says on stderr what there is to say.
@@ -232,7 +244,7 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(|open| self.open_graph_first(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(&|open| self.open_graph_first(open), |heap, graph| ask(heap, graph))
     }
 
     /// As [`Input::with_graph`], for what keeps dump and graph beyond the question.
@@ -240,7 +252,7 @@ impl Input {
         &self,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(|open| self.open_graph_first(open), ask)
+        self.ask_graph(&|open| self.open_graph_first(open), ask)
     }
 
     /// As [`Input::with_graph`], of a dump of which everything was said when it was opened without its graph.
@@ -248,28 +260,43 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(|open| self.open_graph(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(&|open| self.open_graph(open), |heap, graph| ask(heap, graph))
     }
 
     fn ask_graph<T: Send>(
         &self,
-        opened: impl Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>,
+        opened: Opened<'_>,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
+        let mut answer = None;
+        let (heap, graph) = self.ask_until_right(opened, &mut |heap, graph| {
+            answer = Some(ask(heap, graph)?);
+            Ok(())
+        })?;
+        Ok((heap, graph, answer.context("the dump was not asked")?))
+    }
+
+    /// Asks once, or twice if the index is damaged: the last answer is right.
+    fn ask_until_right(
+        &self,
+        opened: Opened<'_>,
+        ask: Ask<'_>,
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let (heap, graph) = opened(Heap::open_graph)?;
-        let answer = self.with_threads(|| ask(&heap, &graph))?;
+        let asked = self.with_threads(|| ask(&heap, &graph))?;
         heap.check_unwritten()?;
         if !graph.is_damaged() {
-            return Ok((heap, graph, answer?));
+            asked?;
+            return Ok((heap, graph));
         }
         drop((heap, graph));
         desk::forget(self.path(), &self.options());
         // All of it is read now, and what is damaged is built again.
         let (heap, graph) = opened(Heap::open_graph_checked)?;
-        let answer = self.with_threads(|| ask(&heap, &graph))??;
+        self.with_threads(|| ask(&heap, &graph))??;
         heap.check_unwritten()?;
         anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
-        Ok((heap, graph, answer))
+        Ok((heap, graph))
     }
 }
 
