@@ -12,6 +12,7 @@ pub mod dump;
 pub mod leaks;
 pub mod objects;
 pub mod oql;
+mod parallel;
 pub mod paths;
 pub mod recordings;
 #[cfg(feature = "sql")]

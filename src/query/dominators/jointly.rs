@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::objects::object_set::Bits;
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::adjacency::GROUP;
 use hprof_index::graph::graph_view::NONE;
@@ -116,22 +117,20 @@ fn dominated(
     let all = TreePosition(first.0 / CHUNK * CHUNK)..TreePosition(last.0.saturating_add(1));
     // Of each chunk: what members in it dominate there, and the last of them, which may dominate what comes behind.
     let chunks = TreePosition::chunks(all, CHUNK);
-    let chunks: Vec<_> = (chunks.into_par_iter())
-        .map(|chunk| {
-            let mut words = vec![0u64; (CHUNK / 64) as usize];
-            let mut top: Option<(TreePosition, u32)> = None;
-            preorder::visit(tree, chunk.clone(), |position, depth, _| {
-                if top.is_none_or(|(_, above)| depth <= above) {
-                    top = members.contains(position).then_some((position, depth));
-                }
-                let at = position.0 - chunk.start.0;
-                if let Some(word) = words.get_mut((at / 64) as usize) {
-                    *word |= u64::from(top.is_some()) << (at % 64);
-                }
-            });
-            (chunk, words, top)
-        })
-        .collect();
+    let chunks = parallel::map(&chunks, |chunk| {
+        let mut words = vec![0u64; (CHUNK / 64) as usize];
+        let mut top: Option<(TreePosition, u32)> = None;
+        preorder::visit(tree, chunk.clone(), |position, depth, _| {
+            if top.is_none_or(|(_, above)| depth <= above) {
+                top = members.contains(position).then_some((position, depth));
+            }
+            let at = position.0 - chunk.start.0;
+            if let Some(word) = words.get_mut((at / 64) as usize) {
+                *word |= u64::from(top.is_some()) << (at % 64);
+            }
+        });
+        (chunk, words, top)
+    });
     let mut dominated = Bits::new(tree.reachable());
     for (chunk, words, _) in &chunks {
         dominated.insert_words(chunk.start, words);
@@ -147,7 +146,7 @@ fn dominated(
 /// The objects at some positions, how many they are, and what they take.
 fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) {
     let marks = Marks::new(tree.objects());
-    let sums = TreePosition::chunks(tree.all(), CHUNK).into_par_iter().map(|chunk| {
+    let sums = parallel::map(&TreePosition::chunks(tree.all(), CHUNK), |chunk| {
         if (chunk.start.0 / 64..chunk.end.0.div_ceil(64)).all(|word| positions.word(word) == 0) {
             return (0, 0);
         }
@@ -163,7 +162,7 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
         }
         (objects, bytes)
     });
-    let (objects, bytes) = sums.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
+    let (objects, bytes) = sums.into_iter().fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
     (marks, objects, bytes)
 }
 
@@ -218,7 +217,7 @@ impl<'a> Search<'a> {
         let targets = self.class_objects();
         let classes = Marks::<ClassNumber>::new(u32::try_from(targets.len()).unwrap_or(u32::MAX));
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        let outside = chunks.into_par_iter().flat_map_iter(|chunk| {
+        let outside = parallel::map(&chunks, |chunk| {
             let mut outside = Vec::new();
             for group in chunk.start.0 / GROUP..chunk.end.0.div_ceil(GROUP) {
                 let first = group * GROUP;
@@ -235,7 +234,7 @@ impl<'a> Search<'a> {
             }
             outside
         });
-        let mut outside: Vec<ObjectIndex> = outside.collect();
+        let mut outside: Vec<ObjectIndex> = outside.concat();
         let of_classes = targets.into_iter().filter(|(class, _)| classes.contains(*class));
         let of_classes = of_classes.map(|(_, object)| object);
         outside.extend(of_classes.filter(|object| !dominated.contains(*object) && found.mark(*object)));
@@ -364,8 +363,7 @@ impl<'a> Search<'a> {
         if asked.is_empty() {
             return Vec::new();
         }
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter();
-        let found = chunks.flat_map_iter(|chunk| {
+        let found = parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), |chunk| {
             let classes = graph.objects.classes(chunk.clone());
             let of = ObjectIndex::range(chunk)
                 .zip(classes)
@@ -375,6 +373,6 @@ impl<'a> Search<'a> {
             held.dedup();
             held
         });
-        found.collect()
+        found.concat()
     }
 }

@@ -4,8 +4,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::{ByPosition, Children, Tree};
 
@@ -113,6 +112,6 @@ impl Start {
         }
         let (positions, depth) = self.below(tree);
         let at_depth = |chunk| Preorder::new(tree, chunk).filter(|(_, here)| *here == depth).count() as u64;
-        TreePosition::chunks(positions, CHUNK).into_par_iter().map(at_depth).sum()
+        parallel::map(&TreePosition::chunks(positions, CHUNK), at_depth).into_iter().sum()
     }
 }

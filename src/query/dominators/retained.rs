@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
@@ -70,13 +70,13 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits)
     }
     let visited = walk(graph, start, set);
     let (below, _) = start.below(tree);
-    let (unmet_objects, unmet_bytes) = (TreePosition::chunks(below, CHUNK).into_par_iter())
-        .map(|chunk| {
-            let sizes = tree.shallow_sizes(chunk.clone());
-            let unmet = tree.objects_at(chunk).zip(sizes).filter(|(object, _)| !visited.contains(*object));
-            unmet.fold((0u64, 0u64), |sum, (_, size)| (sum.0 + 1, sum.1.saturating_add(size)))
-        })
-        .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
+    let unmet = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
+        let sizes = tree.shallow_sizes(chunk.clone());
+        let unmet = tree.objects_at(chunk).zip(sizes).filter(|(object, _)| !visited.contains(*object));
+        unmet.fold((0u64, 0u64), |sum, (_, size)| (sum.0 + 1, sum.1.saturating_add(size)))
+    });
+    let (unmet_objects, unmet_bytes) =
+        unmet.into_iter().fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
     // The objects themselves are marked as visited.
     answer.retained_objects = unmet_objects + places.reachable;
     answer.retained_bytes = unmet_bytes.saturating_add(places.reachable_bytes);
@@ -102,18 +102,18 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Lim
             dominated.map(|object| object.0).collect()
         };
         let others: RoaringBitmap = jointly.others.iter().map(|object| object.0).collect();
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter();
-        return chunks.map(dominated).reduce(RoaringBitmap::new, |a, b| a | b) | others | set;
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        return parallel::union(&chunks, dominated) | others | set;
     }
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
     let (below, _) = start.below(tree);
-    let unmet = TreePosition::chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
+    let unmet = parallel::union(&TreePosition::chunks(below, CHUNK), |chunk| {
         let objects = tree.objects_at(chunk);
         let unmet =
             objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object)));
         unmet.map(|object| object.0).collect()
     });
-    unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
+    unmet | set
 }
 
 /// What is known of the objects of a set one by one.
@@ -138,7 +138,8 @@ impl Places {
             if some.is_empty() {
                 break;
             }
-            let chunks = some.par_chunks(LISTED / 64).map(|chunk| {
+            let chunks: Vec<&[ObjectIndex]> = some.chunks(LISTED / 64).collect();
+            let sums = parallel::map(&chunks, |chunk| {
                 let mut sum = Self::default();
                 tree.positions_of(chunk.iter().copied(), |_, position| {
                     if position.0 < tree.reachable() {
@@ -153,7 +154,7 @@ impl Places {
                 });
                 sum
             });
-            all = all.and(chunks.reduce(Self::default, Self::and));
+            all = sums.into_iter().fold(all, Self::and);
         }
         // A size by itself takes longer to look up than those of a whole frame.
         if let Some((first, last)) = all.span {
@@ -179,13 +180,13 @@ impl Places {
 /// What the objects at some positions take, all between two.
 fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<TreePosition>) -> u64 {
     let chunks = TreePosition::chunks(first..TreePosition(last.0.saturating_add(1)), CHUNK);
-    let bytes = chunks.into_par_iter().map(|chunk| {
+    let bytes = parallel::map(&chunks, |chunk| {
         let sizes = TreePosition::range(chunk.clone()).zip(tree.shallow_sizes(chunk));
         sizes
             .filter(|(position, _)| meant.contains(*position))
             .fold(0, |sum: u64, (_, size)| sum.saturating_add(size))
     });
-    bytes.reduce(|| 0, u64::saturating_add)
+    bytes.into_iter().fold(0, u64::saturating_add)
 }
 
 /// What dominates the objects at two positions, and so all between them.

@@ -20,6 +20,7 @@ use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
 use crate::objects::object_set::Bits;
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
@@ -67,14 +68,13 @@ impl Sets {
     /// All members of all sets.
     fn members(&self, graph: &ObjectGraph) -> RoaringBitmap {
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        let instances = chunks.into_par_iter().map(|chunk| -> RoaringBitmap {
+        let mut members = parallel::union(&chunks, |chunk| {
             let classes = graph.objects.classes(chunk.clone());
             let all = ObjectIndex::range(chunk).zip(classes);
             all.filter(|(_, class)| class.is_some_and(|class| self.is_of_class(class.0 as usize)))
                 .map(|(object, _)| object.0)
                 .collect()
         });
-        let mut members = instances.reduce(RoaringBitmap::new, |a, b| a | b);
         members.extend(self.of_object.keys().map(|object| object.0));
         let classes = (0u32..).zip(&self.of_class).filter(|(_, sets)| !sets.is_empty());
         members.extend(
@@ -156,7 +156,7 @@ fn class_objects_held_by_instances(
     }
     let classes: RoaringBitmap = single.into_iter().map(|class| class.0).collect();
     let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-    let found = chunks.into_par_iter().map(|chunk| -> RoaringBitmap {
+    parallel::union(&chunks, |chunk| {
         let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
         let of_classes = all.filter_map(|(object, class)| Some((object, class?)));
         of_classes
@@ -164,8 +164,7 @@ fn class_objects_held_by_instances(
             .filter_map(|(_, class)| graph.class_object(class))
             .map(|object| object.0)
             .collect()
-    });
-    found.reduce(RoaringBitmap::new, |a, b| a | b)
+    })
 }
 
 /// What all batches share.

@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use hprof_index::ObjectGraph;
@@ -13,6 +12,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
 use crate::objects::object_set::Number;
+use crate::parallel;
 
 use super::preorder::Start;
 
@@ -51,7 +51,7 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
     };
     while !frontier.is_empty() {
         let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
-        frontier = frontier.par_chunks(share).flat_map_iter(visit).collect();
+        frontier = parallel::map(&frontier.chunks(share).collect::<Vec<_>>(), visit).concat();
     }
     visited
 }

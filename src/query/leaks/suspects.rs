@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::classes::histogram::GroupBy;
 use crate::dominators::listing;
 use crate::dominators::preorder::{Preorder, Start};
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -119,8 +119,7 @@ fn members(
                 let tops = Preorder::new(tree, chunk).filter(|(_, depth)| *depth == 0);
                 tops.filter_map(|(position, _)| is_meant(position)).collect()
             };
-            let chunks = TreePosition::chunks(tree.all(), CHUNK).into_par_iter();
-            chunks.map(of_chunk).collect::<Vec<_>>().concat()
+            parallel::map(&TreePosition::chunks(tree.all(), CHUNK), of_chunk).concat()
         }
     };
     let mut by_class: FxHashMap<ClassNumber, Vec<TreePosition>> = FxHashMap::default();

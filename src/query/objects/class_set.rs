@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::selection::{Selection, What};
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -124,7 +123,6 @@ impl ClassSet {
     /// All objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<ObjectIndex> {
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        let objects = chunks.into_par_iter().map(|chunk| self.objects(graph, chunk).collect::<Vec<_>>());
-        objects.collect::<Vec<_>>().concat()
+        parallel::map(&chunks, |chunk| self.objects(graph, chunk).collect::<Vec<_>>()).concat()
     }
 }

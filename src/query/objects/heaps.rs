@@ -4,8 +4,7 @@
 //! the names of heaps only, so the heap dump is walked for these records; then the offset of an object's record tells
 //! its heap.
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
@@ -80,22 +79,20 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
         };
         infos.at(offset).filter(|heap| numbers.contains(heap))
     };
-    let parts: Vec<Vec<ObjectIndex>> = ObjectIndex::chunks(graph.objects.all(), CHUNK)
-        .into_par_iter()
-        .map(|chunk| {
-            let mut found = Vec::new();
-            for block in ObjectIndex::chunks(chunk, BLOCK) {
-                let count = block.end.0.saturating_sub(block.start.0).min(u64::BITS);
-                let all = u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0);
-                objects.records_of_block(block.start, all, |object, record| {
-                    if is_meant(record).is_some() {
-                        found.push(object);
-                    }
-                });
-            }
-            found
-        })
-        .collect();
+    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    let parts: Vec<Vec<ObjectIndex>> = parallel::map(&chunks, |chunk| {
+        let mut found = Vec::new();
+        for block in ObjectIndex::chunks(chunk, BLOCK) {
+            let count = block.end.0.saturating_sub(block.start.0).min(u64::BITS);
+            let all = u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0);
+            objects.records_of_block(block.start, all, |object, record| {
+                if is_meant(record).is_some() {
+                    found.push(object);
+                }
+            });
+        }
+        found
+    });
     let mut set = Bits::new(graph.objects.len());
     parts.into_iter().flatten().for_each(|object| {
         set.insert(object);

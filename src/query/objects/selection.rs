@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use hprof_index::ObjectGraph;
@@ -16,6 +15,7 @@ use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
 use crate::classes::pattern::ClassPattern;
+use crate::parallel;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 18;
@@ -143,7 +143,7 @@ impl Selection {
             RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
         let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        all.into_par_iter().map(select).reduce(RoaringBitmap::new, |a, b| a | b)
+        parallel::union(&all, select)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::code::{Aggregated, Code};
@@ -11,6 +10,7 @@ use super::evaluate::{Evaluator, Row};
 use super::selected::Objects;
 use super::tree::{Aggregate, Expression, Node, What};
 use super::value::{Key, Value};
+use crate::parallel;
 
 /// An aggregate that is being made.
 #[derive(Debug, Clone, Default)]
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'_, 'a> {
         // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions are
         // the same each time.
         for batch in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let found: Vec<Groups> = batch.par_iter().cloned().map(chunk).collect();
+            let found: Vec<Groups> = parallel::map(batch, chunk);
             for (key, (first, sums)) in found.into_iter().flatten() {
                 match merged.entry(key) {
                     Entry::Vacant(place) => {

@@ -2,9 +2,9 @@
 
 use std::ops::{ControlFlow, Range};
 
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use crate::parallel;
 use hprof_index::graph::numbers::{self, ObjectIndex};
 use hprof_index::objects::object_table::BLOCK;
 
@@ -110,7 +110,7 @@ impl<'a> Evaluator<'_, 'a> {
         let mut batch = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };
         while !rest.is_empty() {
             let (now, later) = rest.split_at(batch.clamp(1, rest.len()));
-            found |= now.par_iter().cloned().map(chunk).reduce(RoaringBitmap::new, |a, b| a | b);
+            found |= parallel::union(now, chunk);
             if limit.is_some_and(|limit| found.len() >= limit) {
                 break;
             }

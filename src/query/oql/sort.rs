@@ -12,6 +12,7 @@ use super::code::Code;
 use super::evaluate::{Evaluator, Row};
 use super::selected::Objects;
 use super::value::{Key, Value};
+use crate::parallel;
 
 /// What a row is sorted by. One value is the rule, and takes no memory of its own.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ impl<'a> Evaluator<'_, 'a> {
         let chunks = self.chunks_of(source);
         // In batches, so that no row is there twice.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let found: Vec<Vec<Sorted<()>>> = batch.par_iter().cloned().map(chunk).collect();
+            let found: Vec<Vec<Sorted<()>>> = parallel::map(batch, chunk);
             all.extend(found.into_iter().flatten());
             if most.is_some() {
                 sort(&mut all, downwards, most);
@@ -172,7 +173,7 @@ impl<'a> Evaluator<'_, 'a> {
         let chunks = self.chunks_of(source);
         // In batches: what each chunk has for itself is not there for all of them at once.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let groups: Vec<Vec<(Group, u32)>> = batch.par_iter().cloned().map(chunk).collect();
+            let groups: Vec<Vec<(Group, u32)>> = parallel::map(batch, chunk);
             for (group, number) in groups.into_iter().flatten() {
                 if found.len() < limit && seen.insert(group) {
                     found.push(number);
@@ -199,6 +200,6 @@ impl<'a> Evaluator<'_, 'a> {
             found
         };
         let all = self.chunks_of(source);
-        all.into_par_iter().map(chunk).reduce(RoaringBitmap::new, |a, b| a | b)
+        parallel::union(&all, chunk)
     }
 }

@@ -18,6 +18,7 @@ use crate::dominators::walk::{Marks, Outward};
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
+use crate::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::scratch::{Array, ScratchArena, atomic_u32};
@@ -174,11 +175,11 @@ impl Walk<'_, '_> {
                     self.step(chunk, |target| reached.push(target));
                     reached
                 };
-                next = level.par_chunks(CHUNK).flat_map_iter(of_chunk).collect();
+                next = parallel::map(&level.chunks(CHUNK).collect::<Vec<_>>(), of_chunk).concat();
                 next.par_sort_unstable();
             } else {
                 let fresh = &*self.fresh;
-                level.par_chunks(CHUNK).for_each(|chunk| {
+                parallel::each(&level.chunks(CHUNK).collect::<Vec<_>>(), |chunk| {
                     self.step(chunk, |target| {
                         fresh.mark(target);
                     });

@@ -14,6 +14,7 @@ use hprof_index::model::summary::ClassNumber;
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
+use crate::parallel;
 
 use super::starts::Starts;
 
@@ -338,14 +339,12 @@ impl Instances {
 
 /// All objects of the classes that are wanted: class and object, ascending.
 fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, ObjectIndex)> {
-    let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = ObjectIndex::chunks(graph.objects.all(), PART)
-        .into_par_iter()
-        .map(|chunk| {
-            let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
-            let classes = all.filter_map(|(object, class)| Some((class?, object)));
-            classes.filter(|(class, _)| wanted(*class)).collect()
-        })
-        .collect();
+    let chunks = ObjectIndex::chunks(graph.objects.all(), PART);
+    let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = parallel::map(&chunks, |chunk| {
+        let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
+        let classes = all.filter_map(|(object, class)| Some((class?, object)));
+        classes.filter(|(class, _)| wanted(*class)).collect()
+    });
     let mut found = parts.concat();
     found.par_sort_unstable();
     found

@@ -13,6 +13,7 @@ use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::objects::reader::{Characters, Objects};
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::layout::object_layout::Layout;
@@ -125,30 +126,29 @@ pub(super) fn find<'a>(
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
     let room = &basis.room;
-    let strings = |chunk: &Range<u32>| {
-        let (found, unreadable) = search.strings(chunk.clone());
+    let strings = |chunk: Range<u32>| {
+        let (found, unreadable) = search.strings(chunk);
         Ok((room.copy(&found)?, unreadable))
     };
-    let found: Vec<(Array<Found>, u64)> = all.par_iter().map(strings).collect::<io::Result<_>>()?;
+    let found: Vec<(Array<Found>, u64)> = parallel::try_map(&all, strings)?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
     let shares: Vec<Mutex<Stack<Item>>> =
         (0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect();
-    let unreadable_arrays: u64 = (all.par_iter())
-        .map(|chunk| {
-            let mut here: Vec<Found> = Vec::new();
-            for (found, _) in &found {
-                let start = found.partition_point(|found| found.array < chunk.start);
-                let end = found.partition_point(|found| found.array < chunk.end);
-                here.extend_from_slice(found.get(start..end).unwrap_or_default());
-            }
-            let (items, unreadable) = search.arrays(here);
-            for (share, items) in shares.iter().zip(items) {
-                let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
-                items.into_iter().try_for_each(|item| share.push(item))?;
-            }
-            Ok(unreadable)
-        })
-        .sum::<io::Result<u64>>()?;
+    let unreadable_arrays = parallel::try_map(&all, |chunk| {
+        let mut here: Vec<Found> = Vec::new();
+        for (found, _) in &found {
+            let start = found.partition_point(|found| found.array < chunk.start);
+            let end = found.partition_point(|found| found.array < chunk.end);
+            here.extend_from_slice(found.get(start..end).unwrap_or_default());
+        }
+        let (items, unreadable) = search.arrays(here);
+        for (share, items) in shares.iter().zip(items) {
+            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            items.into_iter().try_for_each(|item| share.push(item))?;
+        }
+        Ok(unreadable)
+    })?;
+    let unreadable_arrays: u64 = unreadable_arrays.into_iter().sum();
     drop(found);
     let shares = (shares.into_par_iter())
         .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array())

@@ -5,8 +5,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
-
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
     Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
@@ -15,6 +13,7 @@ use super::{
 use crate::objects::reader::Record;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::strength::{Strength, is_referent};
+use crate::parallel;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::address_index::Ids;
@@ -128,13 +127,13 @@ impl<'a> Refs<'a> {
                 class.is_some_and(|class| class.kind() == ClassKind::ObjectArray)
             };
             let all = TreePosition(0)..TreePosition(graph.tree.objects());
-            let chunks = TreePosition::chunks(all, 1 << 20).into_par_iter();
-            let found = chunks.flat_map_iter(|chunk| {
+            let found = parallel::map(&TreePosition::chunks(all, 1 << 20), |chunk| -> Vec<ObjectIndex> {
                 let sizes = TreePosition::range(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
-                sizes.filter(move |(_, bytes)| *bytes >= least).map(|(position, _)| position)
+                let large = sizes.filter(|(_, bytes)| *bytes >= least);
+                let objects = large.filter_map(|(position, _)| graph.tree.object_at(position));
+                objects.filter(|object| is_array(*object)).collect()
             });
-            let found = found.filter_map(|position| graph.tree.object_at(position));
-            let mut large: Vec<ObjectIndex> = found.filter(|object| is_array(*object)).collect();
+            let mut large = found.concat();
             large.sort_unstable();
             // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
             let _ = self.large.set(large);

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rayon::prelude::*;
-
 use crate::dominators::nodes;
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
@@ -42,7 +41,7 @@ impl TreeRows {
         }
         let mut all = room.in_memory::<u64>(words)?;
         let shared = atomic_u64(&mut all);
-        nodes::chunks(tree).into_par_iter().for_each(|chunk| {
+        parallel::each(&nodes::chunks(tree), |chunk| {
             if stop() {
                 return;
             }

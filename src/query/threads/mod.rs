@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
@@ -370,7 +371,7 @@ impl<'a> Threads<'a> {
                     .collect()
             };
             let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
-            all.extend(chunks.into_par_iter().map(threads).collect::<Vec<_>>().concat());
+            all.extend(parallel::map(&chunks, threads).concat());
         }
         all.sort_unstable();
         all.dedup();

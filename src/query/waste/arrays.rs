@@ -4,7 +4,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -15,6 +14,7 @@ use super::plan::{Plan, Plans};
 use super::{Cursor, Kind, Search, Walk};
 use crate::objects::collections::usage::{Count, Needs, Usage};
 use crate::objects::reader::Record;
+use crate::parallel;
 use crate::strings::contents::{self, Form, Hashes};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -74,7 +74,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
     let of_jvm = arrays_of_jvm(search);
     let survivors = held_empty_arrays(search, &of_jvm);
     let colliding: Mutex<Vec<Colliding>> = Mutex::default();
-    let chunk = |chunk: &Range<u32>| {
+    let chunk = |chunk: Range<u32>| {
         let mut here: Vec<Held> = Vec::new();
         for held in held {
             let start = held.partition_point(|held| held.array < chunk.start);
@@ -96,7 +96,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
             plain: Vec::new(),
             colliding: Vec::new(),
         };
-        search.walk(chunk.clone(), &is_array, &mut pass);
+        search.walk(chunk, &is_array, &mut pass);
         texts.put(&mut pass.texts)?;
         contents.put(&mut pass.contents)?;
         colliding.lock().unwrap_or_else(PoisonError::into_inner).append(&mut pass.colliding);
@@ -104,7 +104,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
         let few = (search.room.copy(&pass.few)?, search.room.copy(&pass.plain)?);
         Ok((sinks.collect::<io::Result<Vec<_>>>()?, few))
     };
-    let chunks: Vec<_> = search.chunks().par_iter().map(chunk).collect::<io::Result<_>>()?;
+    let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
     let mut findings: Vec<Findings> = KINDS
         .iter()
         .map(|kind| {

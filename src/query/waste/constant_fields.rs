@@ -8,12 +8,12 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::plan::{Compared, MIN_INSTANCES, Plans};
 use super::{Cursor, Kind, Search, Walk};
+use crate::parallel;
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -247,7 +247,7 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
         return counts;
     }
     search.summary.class_table().add_subclasses(&mut is_wanted);
-    search.chunks().into_par_iter().for_each(|chunk| {
+    parallel::each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
         let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
         search.walk(chunk, &is_wanted, &mut pass);

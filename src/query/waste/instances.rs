@@ -4,7 +4,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::boxes::{Boxed, cached};
@@ -15,6 +14,7 @@ use super::{Cursor, Kind, Search, Walk};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::{Count, Usage};
 use crate::objects::reader::Bits;
+use crate::parallel;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::scratch::Array;
 use hprof_parser::ObjectId;
@@ -70,7 +70,7 @@ pub(super) struct Found {
 pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
     let pool: Mutex<Vec<Votes>> = Mutex::default();
     let cached = cached(search);
-    let chunk = |chunk: &Range<u32>| {
+    let chunk = |chunk: Range<u32>| {
         let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut pass = Pass {
             search,
@@ -86,14 +86,14 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
             boxes: Sink::default(),
             votes: votes.unwrap_or_else(|| Votes::new(plans)),
         };
-        search.walk(chunk.clone(), &plans.is_read, &mut pass);
+        search.walk(chunk, &plans.is_read, &mut pass);
         let (held, wrappers) = pass.looked_up();
         let Pass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
         let room = &search.room;
         Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
     };
-    let chunks: Vec<_> = search.chunks().par_iter().map(chunk).collect::<io::Result<_>>()?;
+    let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
     let mut found = Found {
         held: Vec::with_capacity(chunks.len()),
         loose: Vec::new(),

@@ -12,9 +12,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use crate::dominators::preorder::Preorder;
+use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -101,9 +100,9 @@ impl Holders {
         let mut holders = Self { cells: graph.room().zeroed::<u64>(graph.objects.len() as usize)? };
         let cells = Cells(atomic_u64(&mut holders.cells));
         let chunks = TreePosition::chunks(graph.tree.all(), CHUNK);
-        chunks.into_par_iter().for_each(|chunk| cells.take_dominators(graph, chunk));
+        parallel::each(&chunks, |chunk| cells.take_dominators(graph, chunk));
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        chunks.into_par_iter().for_each(|chunk| cells.take_fields(objects, slots, chunk));
+        parallel::each(&chunks, |chunk| cells.take_fields(objects, slots, chunk));
         cells.take_statics(objects);
         for root in graph.roots.rows.iter().filter(|root| root.is_local) {
             if let Some(thread) = root.thread {
