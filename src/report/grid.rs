@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::column::{Align, Declaration, Fit, Schema};
-use super::rows::Rows;
+use super::rows::{Rows, table_cell};
 use super::value::Value;
 use hprof_parser::ObjectId;
 
@@ -115,7 +115,7 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
             (None, _) if column.is_text() => object.map(Target::Object),
             _ => None,
         };
-        GridCell { text: rows.table_cell(at), target: target.filter(|target| !target.is_null()) }
+        GridCell { text: table_cell(rows, at), target: target.filter(|target| !target.is_null()) }
     };
     GridRow { cells: schema.shown().map(cell).collect(), below: rows.below() }
 }

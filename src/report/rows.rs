@@ -14,11 +14,11 @@ pub(super) trait Cells {
 
     /// What tables show instead of the value, not escaped yet.
     fn own_cell(&self, at: usize) -> Option<String>;
+}
 
-    /// The cell of a table, not escaped yet.
-    fn table_cell(&self, at: usize) -> String {
-        self.own_cell(at).unwrap_or_else(|| plain(&self.value(at)))
-    }
+/// The cell of a table, not escaped yet.
+pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
+    row.own_cell(at).unwrap_or_else(|| plain(&row.value(at)))
 }
 
 /// Rows, one at a time: they are made while they are written.

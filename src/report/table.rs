@@ -9,7 +9,7 @@ pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, Line};
 use super::ink::{self, Ink};
-use super::rows::Rows;
+use super::rows::{Rows, table_cell};
 use super::{escape, fit, layout};
 
 /// How a table is shown.
@@ -90,7 +90,7 @@ impl Builder {
     pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) -> u64 {
         let mut count = 0;
         while rows.advance() {
-            let cells = schema.shown().map(|(at, _)| escape::text(&rows.table_cell(at)).into_owned());
+            let cells = schema.shown().map(|(at, _)| escape::text(&table_cell(&*rows, at)).into_owned());
             let row = Row { cells: cells.collect(), below: rows.below() };
             self.push_row(row);
             count += 1;
