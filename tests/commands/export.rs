@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+#[cfg(feature = "parquet")]
+use std::process::Command;
+use std::process::Output;
 
 use hprof_cli::{Heap, Options, Quiet};
 use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};

@@ -7,6 +7,7 @@
 pub mod dump;
 pub mod evil;
 pub mod mutate;
+pub mod portion;
 pub mod process;
 pub mod strategies;
 pub mod texts;

@@ -8,6 +8,8 @@ use hprof_writer::{
     InstanceSize, Layout, NameStyle, Options, Order, Place, Root, StatedLength, Type, Version,
 };
 
+use super::portion;
+
 fn order() -> impl Strategy<Value = Order> {
     prop_oneof![
         Just(Order::ClassesFirst),
@@ -150,15 +152,15 @@ pub fn dump() -> impl Strategy<Value = ArbDump> {
         })
 }
 
-/// The configuration of a property test: the same cases in every run, so that a run that fails tells of a change. For a
-/// soak, choose others: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=5000 cargo test`.
+/// The configuration of a property test: a portion of so many cases, the same in every run, so that a run that fails tells
+/// of a change. For a soak, choose others: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=5000 cargo test`.
 pub fn property(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(20_261_121);
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
+        config.cases = portion::cases(cases.into()).try_into().unwrap();
     }
     config
 }

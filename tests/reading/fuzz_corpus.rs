@@ -13,6 +13,7 @@ use crate::fuzz_bodies as fuzz;
 use crate::kit::dump::Dump;
 use crate::kit::mutate::walk::Map;
 use crate::kit::mutate::{Base, Numbers, mutate, setting};
+use crate::kit::portion;
 use crate::kit::texts::sample;
 use hprof_writer::{IdSize, Layout, Options, Order, Place, Version, examples};
 
@@ -59,7 +60,7 @@ fn change(body: Body, bases: &[Vec<u8>], usual: u64) {
     let seed = setting("HPROF_CLI_SOAK_SEED", 20_261_121);
     let maps: Vec<Option<Map>> = bases.iter().map(|bytes| Map::of(bytes)).collect();
     let base = |number: usize| Base { bytes: &bases[number], map: maps[number].as_ref() };
-    for case in 0..setting("HPROF_CLI_SOAK_CASES", usual) {
+    for case in 0..setting("HPROF_CLI_SOAK_CASES", portion::cases(usual)) {
         let mut numbers = Numbers::new(seed ^ case.wrapping_mul(0xA24B_AED4_963E_E407));
         let (one, other) = (case as usize % bases.len(), numbers.below(bases.len()));
         let mut changed = mutate(&base(one), &base(other), &mut numbers);

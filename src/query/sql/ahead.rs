@@ -10,7 +10,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use super::virtual_table::Shared;
 use crate::tables::{Batch, Chunk, Prepared, Table, Wanted};
 
 /// Reads the chunks of an answer one after another.
@@ -66,11 +65,17 @@ enum State {
 
 impl Reader {
     /// A reader of these chunks of a table.
-    pub(super) fn new(shared: &Shared, table: TableNumber, wanted: Wanted, mut chunks: Vec<Chunk>) -> Self {
+    pub(super) fn new(
+        dump: Arc<Dump>,
+        clock: Arc<Clock>,
+        table: TableNumber,
+        wanted: Wanted,
+        mut chunks: Vec<Chunk>,
+    ) -> Self {
         chunks.reverse();
         Self {
-            dump: shared.dump.clone(),
-            clock: shared.clock.clone(),
+            dump,
+            clock,
             table,
             wanted,
             left: chunks,

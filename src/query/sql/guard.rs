@@ -35,6 +35,15 @@ pub(super) type Refused = Arc<Mutex<Option<String>>>;
 /// Lets this module's user do what queries may not.
 pub(super) type Unlocked = Arc<AtomicBool>;
 
+/// How much a query may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time; `None` for any.
+    pub time: Option<Duration>,
+    /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.
+    pub memory: Option<u64>,
+}
+
 /// When a query has to end. The time that it waits for whoever reads its rows, a pager perhaps, does not count.
 #[derive(Debug)]
 pub(super) struct Clock {

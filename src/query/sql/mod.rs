@@ -20,7 +20,8 @@ mod virtual_table;
 pub use dump::{Dump, Source};
 pub use error::{ErrorKind, SqlError};
 pub use functions::{FUNCTIONS, Function};
-pub use run::{Answer, Cell, Column, ColumnKind, Limits, Row, ask};
+pub use guard::Limits;
+pub use run::{Answer, Cell, Column, ColumnKind, Row, ask};
 pub use virtual_table::quoted;
 
 /// The longest query, in bytes.

@@ -13,17 +13,8 @@ use rusqlite::types::ValueRef;
 use super::MAX_LEN;
 use super::dump::Dump;
 use super::error::{ErrorKind, SqlError};
-use super::guard::Clock;
+use super::guard::{Clock, Limits};
 use super::open::Opened;
-
-/// How much a query may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Time; `None` for any.
-    pub time: Option<Duration>,
-    /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.
-    pub memory: Option<u64>,
-}
 
 /// A column of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -379,7 +379,8 @@ unsafe impl VTabCursor for Cursor {
             self.wanted = Some(wanted);
         }
         let chunks = dump.chunks(self.number, &question).map_err(|error| failed(&error))?;
-        self.reader = Some(Reader::new(&self.shared, self.number, wanted, chunks));
+        let Shared { dump, clock } = self.shared.clone();
+        self.reader = Some(Reader::new(dump, clock, self.number, wanted, chunks));
         self.refill()
     }
 

@@ -1,0 +1,23 @@
+//! How much of what hunts for rare things runs: random heaps in their thousands, changes of every byte, widths over all
+//! samples.
+//!
+//! `cargo test` runs a portion, the same in every run. With `HPROF_CLI_WHOLE_TESTS=1`, as in `.ci/run`, all of it runs.
+
+/// What runs by default is one in so many. Neither even nor a divisor of the sizes of records, so that a portion of all
+/// positions of a dump has those of every alignment.
+const ONE_IN: usize = 7;
+
+/// Whether all of it runs.
+pub fn is_whole() -> bool {
+    std::env::var_os("HPROF_CLI_WHOLE_TESTS").is_some_and(|value| value == "1")
+}
+
+/// The distance between two items that run: 1 for all.
+pub fn step() -> usize {
+    if is_whole() { 1 } else { ONE_IN }
+}
+
+/// How many of so many random cases run.
+pub fn cases(all: u64) -> u64 {
+    all.div_ceil(step() as u64)
+}
