@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::kit::dump::{Dump, bytes, digest, digest_graph};
+use crate::kit::portion;
 use hprof_index::Options as OpenOptions;
 use hprof_index::open::heap::{Heap, State};
 use hprof_index::storage::store::Stage;
@@ -138,7 +139,8 @@ fn bytes_of_an_index_are_verified() {
         let read = indexed.bytes_read();
         assert!(read.iter().filter(|read| !**read).count() < 64 * indexed.sections().len());
         // All of header and table, and a seventh of the rest: each section by the same code.
-        for at in (0..indexed.file.len()).filter(|at| *at < 1000 || at % 7 == 0) {
+        let positions = (0..indexed.file.len()).filter(|at| *at < 1000 || at % 7 == 0);
+        for at in positions.step_by(portion::step()) {
             let mut changed = indexed.file.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(indexed.path(), &changed).unwrap();
@@ -153,7 +155,7 @@ fn bytes_of_an_index_are_verified() {
 fn bytes_of_header_and_table_are_checked_when_a_file_is_opened() {
     for stage in STAGES {
         let indexed = Indexed::new(stage);
-        for at in 0..HEADER + ROW * indexed.sections().len() {
+        for at in (0..HEADER + ROW * indexed.sections().len()).step_by(portion::step()) {
             let mut changed = indexed.file.clone();
             changed[at] ^= 1 << (at % 8);
             let outcome = indexed.check(&changed, &|| format!("{stage:?}, byte {at}"));
@@ -169,7 +171,8 @@ fn bytes_of_sections_are_checked_when_they_are_read() {
         let (len, read) = (indexed.file.len(), indexed.bytes_read());
         let head = HEADER + ROW * indexed.sections().len();
         let mut outcomes = [0; 3];
-        for at in (head..len).filter(|at| at % 29 == 0 || at + 50 > len) {
+        let positions = (head..len).filter(|at| at % 29 == 0 || at + 50 > len);
+        for at in positions.step_by(portion::step()) {
             let mut changed = indexed.file.clone();
             changed[at] = !changed[at];
             let outcome = indexed.check(&changed, &|| format!("{stage:?}, byte {at}"));
@@ -188,7 +191,8 @@ fn a_file_cut_anywhere_is_built_again() {
     for stage in STAGES {
         let indexed = Indexed::new(stage);
         let len = indexed.file.len();
-        for cut in (0..len).filter(|cut| *cut < 130 || cut % 97 == 0 || cut + 20 > len) {
+        let cuts = (0..len).filter(|cut| *cut < 130 || cut % 97 == 0 || cut + 20 > len);
+        for cut in cuts.step_by(portion::step()) {
             let outcome = indexed.check(&indexed.file[..cut], &|| format!("{stage:?} cut to {cut}"));
             assert_eq!(outcome, Outcome::Rebuilt, "{stage:?} cut to {cut}");
         }
@@ -387,7 +391,7 @@ fn bytes_of_the_unpacked_stage_are_checked() {
     let dump = Dump::of(&zstd::encode_all(&all[..], 3).unwrap());
     let indexed = Indexed::of(dump, Stage::Unpacked);
     let read = indexed.bytes_read();
-    for at in 0..indexed.file.len() {
+    for at in (0..indexed.file.len()).step_by(portion::step()) {
         let mut changed = indexed.file.clone();
         changed[at] ^= 1 << (at % 8);
         fs::write(indexed.path(), &changed).unwrap();
@@ -397,7 +401,7 @@ fn bytes_of_the_unpacked_stage_are_checked() {
     }
     let data = indexed.dump.index().join("unpacked.hprof");
     assert!(fs::read(&data).unwrap() == all);
-    for at in (0..all.len()).step_by(37) {
+    for at in (0..all.len()).step_by(37 * portion::step()) {
         fs::write(indexed.path(), &indexed.file).unwrap();
         let mut changed = all.clone();
         changed[at] ^= 1 << (at % 8);

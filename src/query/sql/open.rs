@@ -8,9 +8,9 @@ use rustc_hash::FxHashSet;
 
 use super::dump::{Dump, TableNumber};
 use super::error::{ErrorKind, SqlError};
+use super::functions;
 use super::guard::{self, Clock, Limits, Refused, Unlocked};
 use super::virtual_table::{self, MODULE, NONE, Shared, quoted};
-use super::functions;
 use crate::classes::suggestions;
 use crate::tables::NoClass;
 
