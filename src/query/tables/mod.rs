@@ -148,6 +148,7 @@ pub enum Chunk {
 
 impl Chunk {
     /// Rows, or what there is of which rows may be made.
+    #[cfg(feature = "sql")]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Rows(range) | Self::Listed(_, range) | Self::With(_, _, range) => range.len(),

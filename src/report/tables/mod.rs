@@ -21,8 +21,10 @@ use hprof_query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Ta
 /// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
 const PART_ROWS: u64 = 8 << 20;
 /// Rows that a thread encodes at once in a format of columns, which is a row group.
+#[cfg(feature = "parquet")]
 const GROUP_ROWS: u64 = 1 << 20;
 /// A row group has no more rows than this, whatever a table says of its rows.
+#[cfg(feature = "parquet")]
 const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
 /// Rows of which a thread makes text at once: what is made goes out in order, and others wait for it.
 const TEXT_ROWS: u64 = 1 << 16;
@@ -418,17 +420,6 @@ impl Sink<'_> {
         let part = self.written.get(table).map_or(0, |written| written.parts);
         io::Error::new(error.kind(), format!("cannot write {}: {error}", self.files.name(table, part)))
     }
-}
-
-/// Whether a value of a column is there.
-fn is_valid(valid: &[bool], row: usize) -> bool {
-    valid.get(row).copied().unwrap_or(true)
-}
-
-/// The texts of a column: that of a row.
-fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
-    let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
-    ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()
 }
 
 /// The values of a column.

@@ -21,7 +21,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 
-use super::{Field, Shape, column, is_valid, text_at};
+use super::{Field, Shape, column};
 use hprof_query::tables::{Batch, Kind, NO_NAME, Values};
 
 /// Who wrote a file, in the form that readers take apart.
@@ -355,4 +355,15 @@ impl Part {
         self.writer.finish().map_err(failed)?;
         Ok(self.writer.bytes_written() as u64)
     }
+}
+
+/// Whether a value of a column is there.
+fn is_valid(valid: &[bool], row: usize) -> bool {
+    valid.get(row).copied().unwrap_or(true)
+}
+
+/// The texts of a column: that of a row.
+fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
+    let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()
 }
