@@ -39,6 +39,9 @@ use hprof_report::answer::Declared;
 #[command(
     name = "hprof-cli",
     version,
+    disable_version_flag = true,
+    arg = meta::version::version(),
+    arg = meta::version::verbose(),
     max_term_width = 110,
     after_long_help = EXIT_CODES,
     subcommand_required = true,
@@ -184,7 +187,11 @@ pub(crate) enum Outcome {
 /// It takes the process for its own: it handles signals, so that temporary files are removed.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
-    let arguments = match first_word::with_command(arguments.into_iter().collect(), NAMES) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if meta::version::is_verbose(&arguments) {
+        return exit_code(meta::version::run().map(|()| Outcome::Fine));
+    }
+    let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
             messages::line("error", &format!("there is no command {}", none.word));
@@ -201,7 +208,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match command.run() {
+    exit_code(command.run())
+}
+
+/// The exit code of a run; an error is written to stderr.
+fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
+    match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::Damaged) => ExitCode::from(3),

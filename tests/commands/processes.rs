@@ -248,3 +248,34 @@ fn a_file_that_grows_is_not_taken_for_whole() {
         assert!(stderr(&output).contains("the file changed while it was read"), "{}", stderr(&output));
     });
 }
+
+#[test]
+fn a_bug_report_has_features_target_and_the_agent_of_a_package() {
+    // On the disk of the program, for a link to it.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let [bin, lib] = ["bin", "lib/hprof-cli"].map(|name| place.path().join(name));
+    for dir in [&bin, &lib] {
+        std::fs::create_dir_all(dir).unwrap();
+    }
+    let library = format!("{}hprof_agent{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    std::fs::write(lib.join(&library), "").unwrap();
+    let program = bin.join(format!("hprof-cli{}", std::env::consts::EXE_SUFFIX));
+    std::fs::hard_link(env!("CARGO_BIN_EXE_hprof-cli"), &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(arguments).env_remove("HPROF_CLI_AGENT").output().unwrap()
+    };
+    let one_line = stdout(&run(&["--version"]));
+    assert_eq!(one_line, format!("hprof-cli {}\n", env!("CARGO_PKG_VERSION")));
+    let verbose = stdout(&run(&["--version", "--verbose"]));
+    assert_eq!(stdout(&run(&["--verbose", "-V"])).lines().count(), verbose.lines().count());
+    assert!(verbose.starts_with(&one_line), "{verbose}");
+    for name in ["commit", "features", "target", "debug assertions", "system", "threads", "memory budget"] {
+        assert!(verbose.contains(&format!("\n{name}: ")), "{name}: {verbose}");
+    }
+    let installed = std::fs::canonicalize(lib.join(&library)).unwrap();
+    assert!(verbose.contains(&format!("\nagent: {}\n", installed.display())), "{verbose}");
+    std::fs::remove_file(installed).unwrap();
+    assert!(stdout(&run(&["--version", "--verbose"])).contains("\nagent: not found\n"));
+    assert_eq!(code(&run(&["--verbose"])), 2, "it needs --version");
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::shared::commands::quoted;
 
 /// The variable that names the library.
-const VARIABLE: &str = "HPROF_CLI_AGENT";
+pub(crate) const VARIABLE: &str = "HPROF_CLI_AGENT";
 
 pub(super) use hprof_format::AGENT_USAGE as USAGE;
 
@@ -14,9 +14,8 @@ pub(super) use hprof_format::AGENT_USAGE as USAGE;
 ///
 /// # Errors
 /// If there is none; the text says how to build it.
-pub(super) fn find() -> anyhow::Result<PathBuf> {
-    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        let path = PathBuf::from(path);
+pub(crate) fn find() -> anyhow::Result<PathBuf> {
+    if let Some(path) = named() {
         anyhow::ensure!(
             path.is_file(),
             "there is no agent library {}, which ${VARIABLE} names",
@@ -37,6 +36,11 @@ pub(super) fn find() -> anyhow::Result<PathBuf> {
             program.display()
         )
     })
+}
+
+/// The path that `$HPROF_CLI_AGENT` names.
+pub(crate) fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Where the library of a program in `dir` may be, the nearest first: beside it, where packages install it, and where
@@ -80,6 +84,12 @@ pub(super) fn jcmd(library: &Path, options: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_install_the_library_where_it_is_found() {
+        let (program, library) = (Path::new("/usr/bin"), Path::new("/usr/bin/../lib/hprof-cli"));
+        assert!(places(program).iter().any(|place| place == library));
+    }
 
     #[test]
     fn options_of_tools_are_quoted_as_the_jvm_reads_them() {

@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const ROOT: &str = "hprof-cli";
 
 /// When what the pages say was last changed; it is in their footers, beside the version.
-const DATE: &str = "2026-11-22";
+const DATE: &str = "2026-11-23";
 
 /// What stands above the exit codes in help.
 const EXIT_CODES_TITLE: &str = "Exit codes";
