@@ -14,7 +14,7 @@ pub use super::grid::Line;
 use super::grid::{self, Grid, Piece};
 use super::json::{self, Dump};
 use super::number::grouped;
-use super::rows::{Cells, Cursor, Rows};
+use super::rows::{Below, Cells, Cursor, Rows};
 use super::table::{self, Builder, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
@@ -93,7 +93,7 @@ pub enum NoRows {
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
-    below: Option<Box<dyn Fn(&R) -> Vec<Line> + 'a>>,
+    below: Option<Box<Below<'a, R>>>,
     around: Around,
 }
 

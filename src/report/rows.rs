@@ -51,19 +51,19 @@ impl<R> Cells for Row<'_, '_, R> {
 }
 
 /// The lines below a row of a table.
-pub(super) type Below<'m, R> = &'m dyn Fn(&R) -> Vec<Line>;
+pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<Line> + 'm;
 
 /// Rows by declared columns.
 pub(super) struct Cursor<'m, 'c, R, I> {
     columns: &'m Columns<'c, R>,
-    below: Option<Below<'m, R>>,
+    below: Option<&'m Below<'m, R>>,
     rows: I,
     row: Option<R>,
 }
 
 impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
     /// Before the first of these rows.
-    pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<Below<'m, R>>) -> Self {
+    pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m Below<'m, R>>) -> Self {
         Self { columns, below, rows, row: None }
     }
 }
