@@ -50,8 +50,9 @@ if [ -z "$commit" ]; then
   [ -z "$(git status --porcelain --untracked-files=no)" ] || commit+=-modified
 fi
 export HPROF_CLI_COMMIT=$commit
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-[ -n "$SOURCE_DATE_EPOCH" ] || fail "this is no git checkout: set SOURCE_DATE_EPOCH"
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+[ -n "$epoch" ] || fail "this is no git checkout: set SOURCE_DATE_EPOCH"
+unset SOURCE_DATE_EPOCH # no compiler needs it, and with another date all C code would be compiled again
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -120,14 +121,19 @@ done
 
 # --- What is installed, as below /usr/local ---
 
+export SOURCE_DATE_EPOCH=$epoch
+
 say "man pages, completions, licences"
 package=$built/package
-rm -rf "$package"
+manuals=$built/package-man # compressed, for the .deb
+rm -rf "$package" "$manuals"
 doc=$package/share/doc/$name
 mkdir -p "$package"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d} "$doc"
 install -D -m 755 "$program" "$package/bin/$name"
 install -D -m 644 "$library" "$package/lib/$name/libhprof_agent.so"
 "$program" man --dir "$package/share/man/man1"
+cp -r "$package/share/man/man1" "$manuals"
+gzip -9n "$manuals"/*
 "$program" completions bash >"$package/share/bash-completion/completions/$name"
 "$program" completions zsh >"$package/share/zsh/site-functions/_$name"
 "$program" completions fish >"$package/share/fish/vendor_completions.d/$name.fish"
@@ -154,7 +160,7 @@ line=$(printf '=%.0s' {1..80})
   printf '%s\nGNU Lesser General Public License 2.1\n\n' "$line"
   cat dist/licenses/LGPL-2.1.txt
 } >"$doc/THIRD-PARTY-LICENSES.txt"
-find "$package" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+find "$package" "$manuals" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 # --- Packages ---
 

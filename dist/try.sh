@@ -2,7 +2,7 @@
 # Tries the packages that dist/build.sh wrote to PACKAGES, in bare systems: Debian 11, 12 and 13 (debootstrap, minbase), and
 # the image by podman. Prints one line a result; the exit code is 1 if one failed. Needs root. CONTRIBUTING.md, "Packages".
 #
-# The systems are made below ROOTS, and used again by the next run. --java installs a JRE in each, and loads the agent.
+# The systems are kept below ROOTS for the next run. --java installs a JRE in each, and loads the agent.
 # DEBIAN_MIRROR names another mirror than debootstrap's default.
 set -euo pipefail
 export LC_ALL=C
@@ -40,13 +40,18 @@ try() {
 }
 # What has to be the same; prints it.
 same() { printf '%s\n' "$2"; [ "$1" = "$2" ] || { printf 'expected: %s\n' "$1"; return 1; }; }
-static() { # not `file`: bare systems have none
+static() {
   local said
   said=$(in_root ldd "$1" 2>&1) || true
   printf '%s\n' "$said"
   grep -qE 'statically linked|not a dynamic executable' <<<"$said"
 }
-loads() { in_root ldd "$1" >"$work/ldd"; ! grep 'not found' "$work/ldd" || return 1; in_root ldd --version | head -n 1; }
+loads() { # with the C library of the system
+  local said
+  said=$(in_root ldd "$1")
+  ! grep 'not found' <<<"$said" || return 1
+  in_root ldd --version
+}
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
 files() { (cd "$root" && ls "$@"); }
 agent_path() { same "$1" "$(in_root "$2" agent --path)"; }
@@ -71,14 +76,14 @@ for system in bullseye bookworm trixie; do
   tar -xzf "$tarball" -C "$root/opt/hprof-cli" --strip-components=1
   at=/opt/hprof-cli
   try $system "tarball: static" static $at/bin/hprof-cli
-  try $system "tarball: overview" in_root $at/bin/hprof-cli /tmp/heap.hprof.zst
+  try $system "tarball: overview" in_root $at/bin/hprof-cli overview --quiet /tmp/heap.hprof.zst
   try $system "tarball: agent" agent_path $at/lib/hprof-cli/libhprof_agent.so $at/bin/hprof-cli
   try $system "tarball: library loads" loads $at/lib/hprof-cli/libhprof_agent.so
 
   cp "$deb" "$root/tmp/hprof-cli.deb"
   try $system ".deb: install" in_root dpkg -i /tmp/hprof-cli.deb
   try $system ".deb: version" in_root hprof-cli --version --verbose
-  try $system ".deb: overview" in_root hprof-cli /tmp/heap.hprof.zst
+  try $system ".deb: overview" in_root hprof-cli overview --quiet /tmp/heap.hprof.zst
   try $system ".deb: agent" agent_path /usr/lib/hprof-cli/libhprof_agent.so hprof-cli
   try $system ".deb: man pages" files usr/share/man/man1/hprof-cli.1.gz usr/share/man/man1/hprof-cli-histo.1.gz
   try $system ".deb: completions, licences" files usr/share/bash-completion/completions/hprof-cli \
@@ -100,10 +105,15 @@ done
 # The image, in storage of its own.
 if command -v podman >/dev/null; then
   storage=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs --cgroup-manager cgroupfs)
+  # The crun of Debian 12 refuses systems with both versions of control groups.
+  ! command -v runc >/dev/null || storage+=(--runtime runc)
   name=$(podman "${storage[@]}" load -q -i "$image" | sed 's/.*: //')
-  run() { podman "${storage[@]}" run --rm --network none --cgroups=disabled -v "$sample:/heap.hprof.zst:ro" "$name" "$@"; }
+  run() {
+    podman "${storage[@]}" run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
+      -v "$sample:/heap.hprof.zst:ro" "$name" "$@"
+  }
   try podman "image: version" run --version --verbose
-  try podman "image: overview" run /heap.hprof.zst
+  try podman "image: overview" run overview --quiet /heap.hprof.zst
 else
   printf 'NOT RUN podman    image: apt-get install podman\n'
 fi
