@@ -1,6 +1,6 @@
 //! Opening files: mapping them, recognising what they are, unpacking what is compressed.
 //!
-//! * [`file`] opens and maps; what a file looks like is told by [`hprof_parser::sniff`].
+//! * `file` opens and maps; what a file looks like is told by [`hprof_parser::sniff`].
 //! * [`packed`] unpacks gzip, Zstandard, tar and zip.
 //! * `mapped_files` knows which files are mapped where, for the handler of bus errors.
 

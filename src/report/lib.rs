@@ -1,12 +1,12 @@
 //! Renderers: plain results in, text out.
 //!
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
-//! * [`column`] declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
+//! * `column` declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
 //!   them. [`chunked`] writes answers of millions of rows with all threads.
 //! * [`grid`] is what a page shows of an answer, [`html`] shows it.
 //! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
-//! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`tree`] draws trees and bars; `flamegraph`, `folded` and `speedscope` are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`markdown`] escapes texts for tickets.

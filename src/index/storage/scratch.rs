@@ -2,7 +2,7 @@
 //! has them; beyond that in files.
 //!
 //! The budget is of anonymous memory. The files have no name, lie in the index directory, and the kernel may write them
-//! out. An array that is dropped leaves its memory to the next ([`super::pages`]).
+//! out. An array that is dropped leaves its memory to the next (`super::pages`).
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 //!
 //! A file that is dropped is removed by itself. A signal drops nothing: so all names are listed here, and
 //! [`remove_all`] removes what they name. Who is killed at once leaves them. Files in an index directory are removed by
-//! the next process that builds the same index ([`super::store::directory`]), temporary directories by the next that makes
+//! the next process that builds the same index (`super::store::directory`), temporary directories by the next that makes
 //! one.
 
 use std::fs::{self, File};

@@ -1,6 +1,6 @@
 //! The shortest paths from the GC roots to many objects at once, merged into trees: what keeps all of them alive.
 //!
-//! The paths are those of [`super::forest`]; here is chosen what is shown of them.
+//! The paths are those of `super::forest`; here is chosen what is shown of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

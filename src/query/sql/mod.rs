@@ -1,8 +1,8 @@
 //! SQL over the tables of one dump, or of several: SQLite, with virtual tables over the mapped index.
 //!
-//! Nothing is copied or loaded first: [`virtual_table`] hands SQLite the rows of [`crate::tables`], and what its
+//! Nothing is copied or loaded first: `virtual_table` hands SQLite the rows of [`crate::tables`], and what its
 //! conditions look up. [`Dump`] keeps an opened dump and its tables together; [`ask`] runs a query on a thread of its own,
-//! within limits ([`guard`]), and hands over its rows while they are made. Read only: what a query may do is decided by an
+//! within limits (`guard`), and hands over its rows while they are made. Read only: what a query may do is decided by an
 //! authorizer, and there is no file behind the connection.
 
 mod ahead;

@@ -1,10 +1,10 @@
 //! Memory spent for nothing: what each kind of waste is made of, which fields hold it, and what would be freed.
 //!
-//! Two passes over the records of the dump find nearly all of it. [`instances`] reads the instances whose classes are known
-//! here: Strings, boxes, collections, buffers; and compares the fields of the program's own classes. [`arrays`] reads the
+//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances whose classes are known
+//! here: Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
 //! arrays, beside what the instances said of them: which are the characters of a String, how much of a table is used.
-//! [`equal`] puts together what is the same, [`few`] looks at collections of no or one element, [`holding`] attributes what
-//! was found to fields, and [`union`] adds up so that no byte counts twice. What the kinds are is defined in
+//! `equal` puts together what is the same, `few` looks at collections of no or one element, `holding` attributes what
+//! was found to fields, and `union` adds up so that no byte counts twice. What the kinds are is defined in
 //! `docs/waste.md`.
 
 mod arrays;

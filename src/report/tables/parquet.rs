@@ -1,7 +1,7 @@
 //! Tables as Parquet.
 //!
 //! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
-//! [`Part`] puts the pages of finished row groups one after another into its file. Integers and object IDs are
+//! `Part` puts the pages of finished row groups one after another into its file. Integers and object IDs are
 //! delta-encoded in bit-packed blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages compressed by zstd. Each
 //! column of a row group has its least and greatest value, by which engines skip row groups. docs/performance.md has what
 //! was tried instead.
