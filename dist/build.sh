@@ -213,7 +213,7 @@ sbom agent libhprof_agent
   getconf GNU_LIBC_VERSION
   printf 'zig '; if command -v zig >/dev/null; then zig version; else python3 -m ziglang version; fi
   cargo-zigbuild --version
-  printf 'cargo-deb '; cargo-deb --version
+  cargo-deb --version
   cargo about --version
   cargo cyclonedx --version
   buildah --version
