@@ -2,7 +2,7 @@
 # Builds the packages of a release for x86-64 Linux into OUT_DIR (default: packages/ in cargo's target directory):
 # a tarball, a .deb, an OCI image, SBOMs and SHA256SUMS. CONTRIBUTING.md, "Packages", says what it needs.
 #
-# The same commit gives the same bytes in any directory, with the same tools: build-info.txt lists them.
+# Made so that the same commit gives the same bytes in any directory, with the same tools: build-info.txt lists them.
 # HPROF_CLI_COMMIT and SOURCE_DATE_EPOCH (seconds) take the place of git's commit and its date.
 set -euo pipefail
 export LC_ALL=C TZ=UTC
