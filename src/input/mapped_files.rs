@@ -46,11 +46,13 @@ struct Slot {
 /// All that is known.
 struct Maps {
     describe: OnceLock<Describe>,
-    slots: [Slot; SLOTS],
+    slots: &'static [Slot; SLOTS],
 }
 
 /// Those of the process.
-static MAPS: Maps = Maps::new();
+static MAPS: Maps = Maps::new(&SLOTS_OF_PROCESS);
+// Apart: all zeros take no place in the program's file.
+static SLOTS_OF_PROCESS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 
 /// A map is known as long as this lives: it has to be dropped before the map.
 #[derive(Debug)]
@@ -79,20 +81,21 @@ pub fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
     MAPS.at(address, text)
 }
 
-impl Maps {
+impl Slot {
     const fn new() -> Self {
         Self {
-            describe: OnceLock::new(),
-            slots: [const {
-                Slot {
-                    taken: AtomicBool::new(false),
-                    start: AtomicUsize::new(0),
-                    end: AtomicUsize::new(0),
-                    len: AtomicUsize::new(0),
-                    text: [const { AtomicU8::new(0) }; TEXT],
-                }
-            }; SLOTS],
+            taken: AtomicBool::new(false),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            text: [const { AtomicU8::new(0) }; TEXT],
         }
+    }
+}
+
+impl Maps {
+    const fn new(slots: &'static [Slot; SLOTS]) -> Self {
+        Self { describe: OnceLock::new(), slots }
     }
 
     fn watch(&self, describe: Describe) {
@@ -144,7 +147,8 @@ mod tests {
     use super::*;
 
     /// Not those of the process: other tests map files meanwhile.
-    static OWN: Maps = Maps::new();
+    static OWN: Maps = Maps::new(&OWN_SLOTS);
+    static OWN_SLOTS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 
     fn text_at(address: usize) -> Option<String> {
         let mut text = [0; TEXT];

@@ -15,6 +15,7 @@ pub mod oql;
 mod parallel;
 pub mod paths;
 pub mod recordings;
+mod sorting;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod strings;

@@ -8,6 +8,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::histogram;
 use super::pattern::ClassPattern;
+use crate::sorting::SortRows;
 
 /// The order of a list of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,7 +125,7 @@ impl<'a> Figures<'a> {
 
     /// Siblings in the order of a tree.
     fn sorted(&self, mut classes: Vec<ClassNumber>) -> Vec<ClassNumber> {
-        classes.sort_by_cached_key(|class| (Reverse(self.total(*class)), self.name(*class), *class));
+        classes.sort_rows_by_cached_key(|class| (Reverse(self.total(*class)), self.name(*class), *class));
         classes
     }
 }
@@ -149,7 +150,7 @@ pub fn list(summary: &Summary, question: &Question) -> Answer {
         SortBy::Subclasses => row.subclasses,
         SortBy::Name => 0,
     };
-    rows.sort_by_cached_key(|row| (Reverse(figure(row)), figures.name(row.class), row.class));
+    rows.sort_rows_by_cached_key(|row| (Reverse(figure(row)), figures.name(row.class), row.class));
     let total = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
     Answer { rows, total }

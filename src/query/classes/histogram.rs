@@ -16,6 +16,7 @@ use hprof_parser::{ObjectId, names};
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::objects::object_set::Bits;
+use crate::sorting::SortRows;
 
 /// What a row of the histogram stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -255,10 +256,10 @@ pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: 
 pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -> Histogram {
     let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
     match question.sort_by {
-        SortBy::Bytes => rows.sort_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
-        SortBy::Instances => rows.sort_by_cached_key(|row| (Reverse(row.instances), key(row))),
-        SortBy::Retained => rows.sort_by_cached_key(|row| (Reverse(row.retained_bytes), key(row))),
-        SortBy::Name => rows.sort_by_cached_key(key),
+        SortBy::Bytes => rows.sort_rows_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
+        SortBy::Instances => rows.sort_rows_by_cached_key(|row| (Reverse(row.instances), key(row))),
+        SortBy::Retained => rows.sort_rows_by_cached_key(|row| (Reverse(row.retained_bytes), key(row))),
+        SortBy::Name => rows.sort_rows_by_cached_key(key),
     }
     let total = Totals {
         rows: rows.len() as u64,

@@ -16,6 +16,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
 use crate::paths::steps::{RootView, Step, View};
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -118,7 +119,7 @@ pub fn with_classes(
     sort_groups(&mut groups, &mut all);
     if sort_by == SortBy::Retained {
         let figure = |row: &LoaderRow| row.retained_bytes().map_or(0, |bytes| bytes.saturating_add(1));
-        all.sort_by_key(|row| (Reverse(figure(row)), row.row.id));
+        all.sort_rows_by_key(|row| (Reverse(figure(row)), row.row.id));
     }
     Ok(Loaders { rows: all, groups })
 }
@@ -158,7 +159,7 @@ pub fn large_groups(
     for (group, retained) in groups.iter_mut().zip(retained) {
         group.retained = retained;
     }
-    groups.sort_by_key(|group| (Reverse(group.retained.bytes), group.loaders.first().copied()));
+    groups.sort_rows_by_key(|group| (Reverse(group.retained.bytes), group.loaders.first().copied()));
     Ok(groups)
 }
 
@@ -256,7 +257,7 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
 /// Puts those that retain most first.
 fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
     let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
-    order.sort_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
+    order.sort_rows_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
     let places: FxHashMap<usize, usize> =
         order.iter().enumerate().map(|(now, (was, _))| (*was, now)).collect();
     for row in rows {
@@ -314,7 +315,7 @@ pub fn duplicate_names(
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
     // Sorting keeps the order of those that retain as much: by loaders, then by name.
-    names.sort_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
+    names.sort_rows_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
     Ok(names)
 }
 

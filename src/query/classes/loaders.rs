@@ -13,6 +13,7 @@ use super::histogram;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::Objects;
+use crate::sorting::SortRows;
 
 /// The class that all loaders extend.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
@@ -94,7 +95,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
         SortBy::Instances => row.instances,
         SortBy::Shallow => row.shallow_bytes,
     };
-    rows.sort_by_key(|row| (Reverse(figure(row)), row.id));
+    rows.sort_rows_by_key(|row| (Reverse(figure(row)), row.id));
     rows
 }
 
@@ -153,6 +154,6 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
         }
     }
     // Sorting keeps the loaders of a name in order.
-    duplicates.sort_by_key(|(name, duplicate)| (Reverse(duplicate.loaders), *name));
+    duplicates.sort_rows_by_key(|(name, duplicate)| (Reverse(duplicate.loaders), *name));
     duplicates.into_iter().map(|(_, duplicate)| duplicate).collect()
 }

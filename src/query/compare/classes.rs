@@ -12,6 +12,7 @@ use crate::classes::histogram::{self, Scope, SortBy, With};
 use crate::classes::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::recordings::profile::text::TextHeap;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -176,7 +177,7 @@ impl Census {
         let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
             .map(|(key, before, after)| Row::new(key.clone(), (before, after), has_retained))
             .collect();
-        rows.sort_unstable_by(|a, b| {
+        rows.sort_rows_by(|a, b| {
             let by = |row: &Row| match sort_by {
                 SortBy::Bytes => row.shallow_bytes.delta(),
                 SortBy::Instances => row.instances.delta(),

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::model::summary::Summary;
 
 use super::Status;
+use crate::sorting::SortRows;
 
 /// What one dump says: values by key. Only of the properties that a summary keeps, which are those that are not secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Census {
                 new: after.cloned(),
             })
             .collect();
-        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        rows.sort_rows_by(|a, b| a.key.cmp(&b.key));
         rows
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::paths::roots::{self, KindRow};
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_parser::RootKind;
 
@@ -40,7 +41,7 @@ impl Census {
         let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
             .map(|(kind, before, after)| Row::new(*kind, before, after))
             .collect();
-        rows.sort_unstable_by_key(|row| {
+        rows.sort_rows_by_key(|row| {
             let growth = (row.retained_bytes.delta(), row.objects.delta(), row.roots.delta());
             (Reverse(growth), row.kind)
         });

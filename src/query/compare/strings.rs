@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::io;
 
 use crate::objects::reader::Objects;
+use crate::sorting::SortRows;
 use crate::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
 use hprof_index::ObjectGraph;
 use hprof_index::model::summary::Summary;
@@ -128,7 +129,7 @@ impl Census {
             all.select_nth_unstable_by(top - 1, order);
         }
         all.truncate(top);
-        all.sort_unstable_by(order);
+        all.sort_rows_by(order);
         let mut places = (0, 0);
         let rows = all.iter().map(|copies| {
             let next = if copies.is_in_new() { &mut places.1 } else { &mut places.0 };

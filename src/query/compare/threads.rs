@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dominators::retained::retained_by_tree;
+use crate::sorting::SortRows;
 use crate::threads::fingerprints::Fingerprints;
 use crate::threads::{Kind, Question, State, Thread, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -167,7 +168,7 @@ impl Census {
         let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
             .map(|(key, before, after)| Row::new(key, before, after))
             .collect();
-        rows.sort_unstable_by(|a, b| {
+        rows.sort_rows_by(|a, b| {
             let growth = |row: &Row| Reverse((row.threads.delta(), row.retained_bytes.delta()));
             let by_name = || a.name.cmp(&b.name).then(a.is_virtual.cmp(&b.is_virtual));
             growth(a).cmp(&growth(b)).then_with(by_name)

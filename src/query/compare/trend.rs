@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use super::classes::{Census, Key};
 use super::places::{Aligned, Places, explained, explained_of, least_of};
 use super::{Change, Growth};
+use crate::sorting::SortRows;
 
 /// The figures of a class or a place, by dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +151,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
 
 /// What goes on growing first, then by growth.
 fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
-    rows.sort_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         let order = |row: &Row| (row.growth, Reverse(row.delta()));
         order(a).cmp(&order(b)).then_with(|| (&a.key, &a.labels).cmp(&(&b.key, &b.labels)))
     });

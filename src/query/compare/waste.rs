@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use crate::sorting::SortRows;
 use crate::waste::{Kind, Waste};
 
 use super::{Change, Status};
@@ -51,7 +52,7 @@ impl Census {
         let mut rows: Vec<Row> = super::matched(&old.kinds, &new.kinds)
             .map(|(kind, before, after)| Row::new(*kind, before, after))
             .collect();
-        rows.sort_unstable_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
+        rows.sort_rows_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
         rows
     }
 }

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::objects::label::Labels;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -445,7 +446,7 @@ impl Picture<'_, '_> {
     /// The areas within one another. From the last one on, so that none is deeper than it has to be.
     fn assembled(mut self) -> Area {
         while let Some(Made { mut area, parent, .. }) = self.made.pop() {
-            area.children.sort_by_key(|child| {
+            area.children.sort_rows_by_key(|child| {
                 (matches!(child.what, What::Others { .. }), Reverse(child.retained_bytes))
             });
             match parent.and_then(|parent| self.made.get_mut(parent)) {

@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 
 use crate::objects::object_set::Bits;
 use crate::parallel;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::adjacency::GROUP;
 use hprof_index::graph::graph_view::NONE;
@@ -255,7 +256,7 @@ impl<'a> Search<'a> {
     fn visit(&mut self, mut from: Vec<ObjectIndex>) -> Option<()> {
         let (graph, dominated) = (self.graph, self.dominated);
         // Class objects are few, and lead to most: taken first.
-        from.sort_by_cached_key(|object| graph.class_of_class_object(*object).is_some());
+        from.sort_rows_by_cached_key(|object| graph.class_of_class_object(*object).is_some());
         for object in &from {
             self.found.insert(*object);
         }

@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::objects::class_set::ClassSet;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
@@ -370,7 +371,7 @@ impl<'a> Pass<'a> {
             let all = children.remove(&parent).unwrap_or_default().into_iter();
             let mut all: Vec<(u32, &Sum)> =
                 all.filter_map(|number| Some((number, nodes.get(number as usize)?))).collect();
-            all.sort_by_key(|(_, node)| (Reverse(node.retained_bytes), node.key));
+            all.sort_rows_by_key(|(_, node)| (Reverse(node.retained_bytes), node.key));
             let large = all.partition_point(|(_, node)| node.retained_bytes >= question.min_retained_bytes);
             for (_, node) in all.drain(large.min(most)..) {
                 others.nodes += 1;

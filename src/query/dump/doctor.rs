@@ -3,6 +3,8 @@
 use hprof_index::model::problem::{Account, ProblemKind, Severity};
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
 
+use crate::sorting::SortRows;
+
 /// How far retained sizes can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -181,7 +183,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
     let text = format!("the file contains {there} heap dumps; this is number {read}");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.sort_rows_by_key(|finding| std::cmp::Reverse(finding.severity));
     Diagnosis { extent, findings }
 }
 

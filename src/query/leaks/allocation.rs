@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::sorting::SortRows;
 use crate::threads::frames::{Frame, Frames};
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -72,7 +73,7 @@ pub(super) fn find(
     let frames = Frames::new(summary, bytes);
     // Of equal ones the first trace.
     let mut ranked: Vec<_> = traces.into_iter().collect();
-    ranked.sort_unstable_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));
+    ranked.sort_rows_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));
     ranked.into_iter().find_map(|(trace, of_trace)| {
         let frames: Vec<_> =
             frames.of_trace(trace).take(MAX_FRAMES).filter_map(|id| frames.frame(id)).collect();

@@ -6,6 +6,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::collections::Collections;
 use crate::objects::reader::Objects;
 use crate::paths::steps::View;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::roots::Root;
 use hprof_parser::ObjectId;
@@ -98,7 +99,7 @@ fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
     }
     let all = of_thread.len() as u64;
     let mut of_thread: Vec<(u32, &Root)> = of_thread.into_iter().collect();
-    of_thread.sort_unstable_by_key(|(serial, _)| *serial);
+    of_thread.sort_rows_by_key(|(serial, _)| *serial);
     // A name may be sought among those of all threads.
     of_thread.truncate(TOLD_THREADS);
     let told = |(serial, root): (u32, &Root)| QueueThread {
@@ -106,6 +107,6 @@ fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
         frame: view.frame(root),
     };
     let mut threads: Vec<QueueThread> = of_thread.into_iter().map(told).collect();
-    threads.sort_by(|a, b| a.name.cmp(&b.name));
+    threads.sort_rows_by(|a, b| a.name.cmp(&b.name));
     (threads, all)
 }

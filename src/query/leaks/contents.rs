@@ -10,6 +10,7 @@ use crate::dominators::listing;
 use crate::dominators::merged::{self, Node, NodeClass, Question, Tops};
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -178,7 +179,7 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
             ..kind
         })
         .collect();
-    kinds.sort_by(|a, b| {
+    kinds.sort_rows_by(|a, b| {
         let key = |kind: &ChildKind| (Reverse(kind.retained_bytes), kind.is_class_object);
         key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
     });
@@ -221,7 +222,7 @@ pub(super) fn reason(
         });
     }
     // Each loader's own class has its share: not one class with all objects, and two more of its name.
-    classes.sort_by_key(|(class, bytes)| (Reverse(*bytes), *class));
+    classes.sort_rows_by_key(|(class, bytes)| (Reverse(*bytes), *class));
     let loader_of = |class| summary.class(class).map(|row| row.loader.get());
     let mut loaders: Vec<Option<u64>> = classes.iter().map(|(class, _)| loader_of(*class)).collect();
     loaders.sort_unstable();
@@ -286,7 +287,7 @@ impl<'a> Below<'a> {
                 ..level
             })
             .collect();
-        levels.sort_by(|a, b| {
+        levels.sort_rows_by(|a, b| {
             let key = |level: &Level| (Reverse(level.retained_bytes), level.is_class_object);
             key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
         });

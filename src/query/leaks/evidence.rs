@@ -8,6 +8,7 @@ use crate::objects::reader::Objects;
 use crate::objects::strength::{Excluded, Strength};
 use crate::paths::beyond_frames;
 use crate::paths::steps::{RootView, Step, View};
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -278,7 +279,7 @@ pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<Class
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
     // Names may be long: those of the few that are told are copied.
     let mut shares: Vec<(&str, &Counts)> = counted.map(|(class, count)| (name(class), count)).collect();
-    shares.sort_by_key(|(name, count)| (Reverse(count.shallow_bytes), *name));
+    shares.sort_rows_by_key(|(name, count)| (Reverse(count.shallow_bytes), *name));
     let share = |(name, count): (&str, &Counts)| ClassShare {
         class: name.to_owned(),
         objects: count.objects,

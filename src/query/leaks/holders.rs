@@ -20,6 +20,7 @@ use crate::objects::label::Labels;
 use crate::objects::reader::Objects;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
+use crate::sorting::SortRows;
 
 use super::suspects::is_drop;
 
@@ -189,7 +190,7 @@ impl<'a> Holders<'a> {
                 None => rows.push((row, base)),
             }
         }
-        rows.sort_by_key(|(row, _)| Reverse(row.retained_bytes));
+        rows.sort_rows_by_key(|(row, _)| Reverse(row.retained_bytes));
         rows.truncate(count);
         rows.into_iter().map(|(row, base)| self.with_held(row, || self.held_below(base))).collect()
     }

@@ -23,6 +23,7 @@ use std::io;
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
+use crate::sorting::SortRows;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
 use crate::threads::groups::pool;
@@ -226,7 +227,7 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
     let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
     let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
     // As MAT has it: of equal ones the last class name and the highest ID come first.
-    candidates.sort_by_cached_key(|candidate| {
+    candidates.sort_rows_by_cached_key(|candidate| {
         let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
         let name = candidate.class.and_then(|class| summary.class(class));
         (

@@ -11,6 +11,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::reader::Objects;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::{BasicType, ObjectId, names};
 
@@ -82,7 +83,7 @@ pub(crate) fn off_heap(objects: &Objects<'_>, bytes: &[u8]) -> OffHeap {
         let kind = if buffer.is_mapped { &mut found.mapped } else { &mut found.direct };
         kind.add(buffer.bytes);
     }
-    buffers.sort_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
+    buffers.sort_rows_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
     buffers.truncate(MAX_OWNED);
     found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &buffers);
     (found.reserved_bytes, found.limit_bytes) = counters(objects);
@@ -149,8 +150,9 @@ fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
     }
     let mut owners: Vec<BufferOwner> =
         of_field.into_iter().map(|(field, buffers)| BufferOwner { field, buffers }).collect();
-    owners
-        .sort_by(|a, b| Reverse(a.buffers.bytes).cmp(&Reverse(b.buffers.bytes)).then(a.field.cmp(&b.field)));
+    owners.sort_rows_by(|a, b| {
+        Reverse(a.buffers.bytes).cmp(&Reverse(b.buffers.bytes)).then(a.field.cmp(&b.field))
+    });
     owners.truncate(TOLD_OWNERS);
     owners
 }

@@ -8,6 +8,7 @@ use crate::classes::histogram::GroupBy;
 use crate::dominators::listing;
 use crate::dominators::preorder::{Preorder, Start};
 use crate::parallel;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -61,7 +62,7 @@ pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Fo
     let Tops { singles, mut rest } = tops(summary, graph, threshold);
     rest.retain(|_, sum| *sum > threshold);
     let mut groups = members(graph, &rest, &singles);
-    groups.sort_by_key(|group| (Reverse(group.retained_bytes), group.class));
+    groups.sort_rows_by_key(|group| (Reverse(group.retained_bytes), group.class));
     Found { singles, groups }
 }
 

@@ -11,6 +11,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use crate::objects::reader::Objects;
 use crate::objects::reference_names::Edges;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
@@ -121,7 +122,7 @@ impl<'a> ThreadLocals<'a> {
             }
         }
         let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
-        sums.sort_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
+        sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
         sums.truncate(TOLD);
         sums.into_iter()
             .map(|(key, sum)| ThreadLocalUse {

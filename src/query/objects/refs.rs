@@ -1,6 +1,7 @@
 //! What an object refers to, and what refers to it.
 
 use crate::objects::reference_kind::ReferenceKind;
+use crate::sorting::SortRows;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -198,7 +199,7 @@ impl<'a> Refs<'a> {
                 Some(row)
             })
             .collect();
-        rows.sort_by_key(|row| (Reverse(row.retained_bytes), row.class));
+        rows.sort_rows_by_key(|row| (Reverse(row.retained_bytes), row.class));
         rows
     }
 }

@@ -19,6 +19,7 @@ use rustc_hash::FxHashSet;
 
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 
 use super::shortest;
@@ -71,7 +72,7 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
         others.retain(|other| !known.contains(other.objects.as_slice()));
         paths.append(&mut others);
         // Those of equal length stay in their order.
-        paths.sort_by_key(|path| path.objects.len());
+        paths.sort_rows_by_key(|path| path.objects.len());
         let all = paths.len();
         let first = paths.iter().position(|path| !path.through_frame);
         let added = first.filter(|at| *at >= most).map(|at| paths.swap_remove(at));

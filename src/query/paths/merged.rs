@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
@@ -199,7 +200,7 @@ impl Picker<'_, '_> {
                 chosen.push((candidate, run));
             }
             // What leads to most objects has the first choice.
-            chosen.sort_by_key(|(candidate, _)| candidate.objects);
+            chosen.sort_rows_by_key(|(candidate, _)| candidate.objects);
             shown.clear();
             for (Candidate { parent, objects: Reverse(objects), object }, run) in chosen {
                 let node = self.nodes.len();

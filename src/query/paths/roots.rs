@@ -14,6 +14,7 @@ use hprof_parser::{ObjectId, RootKind};
 use crate::dominators::retained::retained_by_tree;
 use crate::objects::label::Labels;
 use crate::objects::selection::ThreadPattern;
+use crate::sorting::SortRows;
 use crate::threads::frames::Frames;
 
 /// Which roots are asked for.
@@ -107,7 +108,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
         .filter(|root| question.kinds.is_empty() || question.kinds.contains(&root.kind))
         .filter(|root| is_of_thread(root))
         .collect();
-    roots.sort_by_key(key);
+    roots.sort_rows_by_key(key);
     let kinds = kinds(tree, &roots);
     let mut counted: Vec<(u64, Root, u64)> = (roots.chunk_by(|a, b| key(a) == key(b)))
         .filter_map(|same| {
@@ -117,7 +118,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
         })
         .collect();
     // Sorting keeps the order of those that hold as much.
-    counted.sort_by_key(|(bytes, ..)| Reverse(*bytes));
+    counted.sort_rows_by_key(|(bytes, ..)| Reverse(*bytes));
     let total = counted.len() as u64;
     let rows = (counted.into_iter().take(question.top.unwrap_or(usize::MAX)))
         .map(|(retained_bytes, root, times)| Row {
@@ -144,7 +145,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
 /// All roots, by kind.
 pub(crate) fn by_kind(graph: &ObjectGraph) -> Vec<KindRow> {
     let mut roots = graph.roots.rows.clone();
-    roots.sort_by_key(key);
+    roots.sort_rows_by_key(key);
     kinds(&graph.tree, &roots)
 }
 
@@ -164,6 +165,6 @@ fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
             Some(KindRow { kind, roots: same.len() as u64, objects: objects.len() as u64, retained_bytes })
         })
         .collect();
-    kinds.sort_by_key(|row| Reverse(row.retained_bytes));
+    kinds.sort_rows_by_key(|row| Reverse(row.retained_bytes));
     kinds
 }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::classes::pattern::{self, ClassPattern};
 use crate::compare::{Change, Status, names};
+use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::cputime;
@@ -148,7 +149,7 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
             }
         })
         .collect();
-    rows.sort_unstable_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         let grown = |row: &SiteRow| {
             let (live, allocated) = match sort_by {
                 SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
@@ -187,7 +188,7 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
         SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }
     });
     let mut rows: Vec<SampleRow> = rows.collect();
-    rows.sort_unstable_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         let by = |row: &SampleRow| (grown(row.self_percent), Reverse(row.samples.delta()));
         by(a).cmp(&by(b)).then_with(|| stacks.order(a.stack, b.stack))
     });
@@ -236,7 +237,7 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
         }
     });
     let mut rows: Vec<TimeRow> = rows.collect();
-    rows.sort_unstable_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         let by = |row: &TimeRow| (grown(row.self_percent), Reverse(row.count.delta()));
         let method = || a.method.cmp(&b.method);
         by(a).cmp(&by(b)).then_with(method).then_with(|| stacks.order(a.stack, b.stack))

@@ -9,6 +9,7 @@ use hprof_parser::{TraceSerial, names};
 use super::percent::two_decimals;
 use super::profile::{Frame, Samples, Traces, ratio};
 use super::stack_filter::StackFilter;
+use crate::sorting::SortRows;
 
 /// Which samples are asked for.
 #[derive(Debug, Clone, Default)]
@@ -103,9 +104,9 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
         }
     }
     match question.sort_by {
-        SortBy::Samples | SortBy::Total => rows.sort_by_key(|row| Reverse(row.samples)),
-        SortBy::Trace => rows.sort_by_key(|row| row.trace),
-        SortBy::Name => rows.sort_by_cached_key(|row| traces.method(row.trace)),
+        SortBy::Samples | SortBy::Total => rows.sort_rows_by_key(|row| Reverse(row.samples)),
+        SortBy::Trace => rows.sort_rows_by_key(|row| row.trace),
+        SortBy::Name => rows.sort_rows_by_cached_key(|row| traces.method(row.trace)),
     }
     let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.samples));
     let matching = rows.len() as u64;
@@ -157,8 +158,8 @@ pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: Grou
     rows.retain(|row| !is_below(row.total_samples, samples.total, question.cutoff));
     match question.sort_by {
         SortBy::Samples | SortBy::Trace => {}
-        SortBy::Total => rows.sort_by_key(|row| Reverse(row.total_samples)),
-        SortBy::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        SortBy::Total => rows.sort_rows_by_key(|row| Reverse(row.total_samples)),
+        SortBy::Name => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
@@ -220,7 +221,7 @@ impl Groups {
     /// The groups with samples, most first.
     fn rows(self, whole: u64) -> Vec<GroupRow> {
         let mut groups: Vec<Group> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
-        groups.sort_by(|a, b| {
+        groups.sort_rows_by(|a, b| {
             let key = |group: &Group| (Reverse(group.self_samples), Reverse(group.total_samples));
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         });

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::profile::{Call, Method, TimeRow, Traces, ratio};
 use super::stack_filter::StackFilter;
 use crate::classes::pattern::{self, ClassPattern};
+use crate::sorting::SortRows;
 
 /// Which rows of CPU TIME or MONITOR TIME are asked for.
 #[derive(Debug, Clone, Default)]
@@ -73,10 +74,10 @@ pub fn times<'a>(
     let mut found: Vec<(u64, &TimeRow)> = (1..).zip(rows).filter(|(_, row)| is_meant(row)).collect();
     match question.sort_by {
         None => {}
-        Some(SortBy::Time) => found.sort_by(|(_, a), (_, b)| b.self_percent.total_cmp(&a.self_percent)),
-        Some(SortBy::Count) => found.sort_by_key(|(_, row)| Reverse(row.count)),
-        Some(SortBy::Trace) => found.sort_by_key(|(_, row)| row.trace),
-        Some(SortBy::Method) => found.sort_by_cached_key(|(_, row)| traces.method(row.trace)),
+        Some(SortBy::Time) => found.sort_rows_by(|(_, a), (_, b)| b.self_percent.total_cmp(&a.self_percent)),
+        Some(SortBy::Count) => found.sort_rows_by_key(|(_, row)| Reverse(row.count)),
+        Some(SortBy::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
+        Some(SortBy::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
     }
     let matching = found.len() as u64;
     let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
@@ -142,9 +143,9 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
         |method: &Option<Method>| method.as_ref().map(|method| (method.class.clone(), method.name.clone()));
     match question.sort_by {
         None | Some(SortBy::Trace) => {}
-        Some(SortBy::Time) => rows.sort_by_key(|row| Reverse(row.call.time_ms)),
-        Some(SortBy::Count) => rows.sort_by_key(|row| Reverse(row.call.count)),
-        Some(SortBy::Method) => rows.sort_by_cached_key(|row| key(&row.call.callee)),
+        Some(SortBy::Time) => rows.sort_rows_by_key(|row| Reverse(row.call.time_ms)),
+        Some(SortBy::Count) => rows.sort_rows_by_key(|row| Reverse(row.call.count)),
+        Some(SortBy::Method) => rows.sort_rows_by_cached_key(|row| key(&row.call.callee)),
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::profile::{Wait, WaitKind};
 use crate::classes::pattern::{self, ClassPattern};
+use crate::sorting::SortRows;
 
 /// What a thread did at the monitors of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
         }
     }
     let matching = rows.len() as u64;
-    rows.sort_by_key(|row| Reverse(row.waits + row.waited + row.sleeps + row.exits));
+    rows.sort_rows_by_key(|row| Reverse(row.waits + row.waited + row.sleeps + row.exits));
     rows.truncate(question.top.unwrap_or(usize::MAX));
     (rows, matching)
 }

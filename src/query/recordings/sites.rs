@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::profile::{Site, Sites, Traces, ratio};
 use super::stack_filter::StackFilter;
 use crate::classes::pattern::{self, ClassPattern, MethodPattern};
+use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 /// Which sites are asked for.
@@ -89,12 +90,14 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
     let mut found: Vec<(u64, &Site)> = (1..).zip(&sites.rows).filter(|(_, site)| is_meant(site)).collect();
     match question.sort_by {
         None => {}
-        Some(SortBy::Live) => found.sort_by_key(|(_, site)| Reverse(site.live_bytes)),
-        Some(SortBy::LiveInstances) => found.sort_by_key(|(_, site)| Reverse(site.live_instances)),
-        Some(SortBy::Allocated) => found.sort_by_key(|(_, site)| Reverse(site.allocated_bytes)),
-        Some(SortBy::AllocatedInstances) => found.sort_by_key(|(_, site)| Reverse(site.allocated_instances)),
-        Some(SortBy::Class) => found.sort_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
-        Some(SortBy::Trace) => found.sort_by_key(|(_, site)| site.trace),
+        Some(SortBy::Live) => found.sort_rows_by_key(|(_, site)| Reverse(site.live_bytes)),
+        Some(SortBy::LiveInstances) => found.sort_rows_by_key(|(_, site)| Reverse(site.live_instances)),
+        Some(SortBy::Allocated) => found.sort_rows_by_key(|(_, site)| Reverse(site.allocated_bytes)),
+        Some(SortBy::AllocatedInstances) => {
+            found.sort_rows_by_key(|(_, site)| Reverse(site.allocated_instances))
+        }
+        Some(SortBy::Class) => found.sort_rows_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
+        Some(SortBy::Trace) => found.sort_rows_by_key(|(_, site)| site.trace),
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
     let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))

@@ -2,6 +2,7 @@
 
 use super::profile::StartedThread;
 use crate::objects::selection::ThreadPattern;
+use crate::sorting::SortRows;
 
 /// Which threads are asked for.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +41,8 @@ pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<
     let mut rows: Vec<&StartedThread> = threads.iter().filter(is_meant).collect();
     match question.sort_by {
         None => {}
-        Some(SortBy::Serial) => rows.sort_by_key(|thread| thread.serial),
-        Some(SortBy::Name) => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        Some(SortBy::Serial) => rows.sort_rows_by_key(|thread| thread.serial),
+        Some(SortBy::Name) => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));

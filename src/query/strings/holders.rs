@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::objects::reader::{Objects, Record};
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
@@ -64,7 +65,7 @@ pub(super) fn holders(objects: &Objects<'_>, copies: &[ObjectIndex]) -> Vec<Hold
         }
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|((class, by), copies)| (Reverse(*copies), *class, *by));
+    counts.sort_rows_by_key(|((class, by), copies)| (Reverse(*copies), *class, *by));
     counts.truncate(KEPT);
     counts.into_iter().filter_map(|((class, by), copies)| named(objects, class, by, copies)).collect()
 }

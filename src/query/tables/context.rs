@@ -6,6 +6,7 @@ use super::names::Names;
 use super::tree_rows::{TreeLookup, TreeRows};
 use crate::objects::reader::Objects;
 use crate::objects::reference_names::Edges;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -95,7 +96,7 @@ impl<'a> Context<'a> {
         let all = self.by_name.get_or_init(|| {
             let mut all: Vec<ClassNumber> =
                 self.summary.numbered_classes().map(|(number, _)| number).collect();
-            all.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+            all.sort_rows_by(|a, b| name_of(a).cmp(name_of(b)));
             all
         });
         let start = all.partition_point(|class| name_of(class) < name);

@@ -10,6 +10,8 @@ use hprof_parser::names::java_class_name;
 use hprof_parser::record::{BodyReader, Record};
 use hprof_parser::{TraceSerial, mutf8};
 
+use crate::sorting::SortRows;
+
 /// A stack frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -85,7 +87,7 @@ impl<'a> Frames<'a> {
         // A class that is loaded twice has two serial numbers, and a number that is given twice is the last one's.
         let loads = summary.loads().iter().rev();
         let mut classes: Vec<(u32, u64)> = loads.map(|load| (load.serial.get(), load.name.get())).collect();
-        classes.sort_by_key(|(serial, _)| *serial);
+        classes.sort_rows_by_key(|(serial, _)| *serial);
         classes.dedup_by_key(|(serial, _)| *serial);
         Self { summary, bytes, reader: BodyReader::new(bytes, summary.id_size()), classes }
     }

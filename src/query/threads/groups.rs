@@ -10,6 +10,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::{ObjectId, TraceSerial};
 
 use crate::dominators::retained::retained_by_tree;
+use crate::sorting::SortRows;
 
 use super::frames::Frame;
 use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
@@ -131,7 +132,7 @@ impl Threads<'_> {
         };
         let mut groups: Vec<(u32, Group)> =
             groups.into_iter().map(|((pool, stack), threads)| (stack, self.group(pool, &threads))).collect();
-        groups.sort_by(|(_, a), (_, b)| {
+        groups.sort_rows_by(|(_, a), (_, b)| {
             let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
         });

@@ -18,6 +18,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::parallel;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
@@ -349,9 +350,9 @@ impl<'a> Threads<'a> {
         }
         // Rows are in the order of ids, and sorting keeps the order of those that are equal.
         match question.sort_by {
-            SortBy::Retained => rows.sort_by_key(|row| Reverse(row.retained_bytes)),
+            SortBy::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
             SortBy::Name => rows = self.by_name(rows),
-            SortBy::State => rows.sort_by_key(|row| (row.state.is_none(), row.state)),
+            SortBy::State => rows.sort_rows_by_key(|row| (row.state.is_none(), row.state)),
             SortBy::Address => {}
         }
         rows.truncate(question.top.unwrap_or(usize::MAX));
@@ -427,7 +428,7 @@ impl<'a> Threads<'a> {
     fn by_name(&self, rows: Vec<Row>) -> Vec<Row> {
         let ranks = self.names(rows.par_iter().map(|row| row.object)).ranks();
         let mut rows: Vec<(Option<u32>, Row)> = ranks.into_iter().zip(rows).collect();
-        rows.sort_by_key(|(rank, _)| *rank);
+        rows.sort_rows_by_key(|(rank, _)| *rank);
         rows.into_iter().map(|(_, row)| row).collect()
     }
 

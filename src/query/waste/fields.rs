@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Search;
+use crate::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
@@ -90,7 +91,7 @@ pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<F
         *sum = (sum.0 + count, sum.1.saturating_add(bytes));
     }
     let mut rows: Vec<(Key<'_>, (u64, u64))> = groups.into_iter().collect();
-    rows.sort_unstable_by_key(|(key, (count, bytes))| (Reverse((*bytes, *count)), *key));
+    rows.sort_rows_by_key(|(key, (count, bytes))| (Reverse((*bytes, *count)), *key));
     let mut names: FxHashMap<&str, Arc<str>> = FxHashMap::default();
     let mut shared = |name| Some(names.entry(name).or_insert_with(|| Arc::from(name)).clone());
     let row = |(key, (count, wasted_bytes))| {

@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Kind, Search};
 use crate::objects::object_set::Bits;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
@@ -208,7 +209,7 @@ impl Findings {
             by_name.entry(key).or_default().add(*sum);
         }
         let mut parts: Vec<((&str, &str), PartSum)> = by_name.into_iter().collect();
-        parts.sort_unstable_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
+        parts.sort_rows_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
         #[allow(clippy::cast_precision_loss)]
         let part = |((words, name), sum): ((&str, &str), PartSum)| Part {
             what: format!("{words}{name}"),

@@ -29,6 +29,7 @@ use crate::objects::collections::Forms;
 use crate::objects::label::Labels;
 use crate::objects::object_set::Bits;
 use crate::objects::reader::Objects;
+use crate::sorting::SortRows;
 use crate::strings::contents::random_seed;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::layout::sizes::Sizes;
@@ -358,7 +359,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     take(instances.boxes);
     take(constant_fields::find(&search, &plans, instances.votes)?);
     others::find(&search, all_bytes.saturating_sub(reachable_bytes))?.into_iter().for_each(&mut take);
-    all.sort_by_key(|findings| findings.kind);
+    all.sort_rows_by_key(|findings| findings.kind);
     let added = union::add(&search, &all);
     let mut rows = Vec::new();
     for (findings, added_bytes) in all.into_iter().zip(added) {
@@ -374,7 +375,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
             examples,
         });
     }
-    rows.sort_by_key(|row| (Reverse(row.wasted_bytes), row.kind));
+    rows.sort_rows_by_key(|row| (Reverse(row.wasted_bytes), row.kind));
     let wasted_bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.added_bytes));
     Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
 }

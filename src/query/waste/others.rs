@@ -8,6 +8,7 @@ use super::findings::{Findings, Frees, Saving};
 use super::{Kind, Search};
 use crate::dominators::retained::tops;
 use crate::leaks::heap_facts::finalizers;
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -70,7 +71,7 @@ fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
         })
         .collect();
     // The first stays: by object ID.
-    classes.sort_unstable_by_key(|(name, _, object)| (*name, *object));
+    classes.sort_rows_by_key(|(name, _, object)| (*name, *object));
     let mut others = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };

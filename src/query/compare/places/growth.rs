@@ -9,6 +9,7 @@
 use super::Aligned;
 use super::labels::Via;
 use crate::compare::{Change, Growth};
+use crate::sorting::SortRows;
 
 /// Percent of a growth that a place below has to account for.
 const MAJORITY: i64 = 70;
@@ -82,7 +83,7 @@ impl Search<'_> {
                 found.push(place);
             }
         }
-        found.sort_by_key(|place| (std::cmp::Reverse(self.weight(*place)), *place));
+        found.sort_rows_by_key(|place| (std::cmp::Reverse(self.weight(*place)), *place));
         found
     }
 

@@ -11,6 +11,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{Collections, Forms, Kind};
 use crate::objects::label::Labels;
 use crate::objects::reader::{Bits, Objects};
+use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
@@ -47,7 +48,7 @@ pub(super) fn keys(
         .filter_map(|map| Some((graph.tree.retained_bytes_of(map)?, map)))
         .filter(|(bytes, _)| *bytes >= least)
         .collect();
-    large.sort_unstable_by_key(|(bytes, map)| (std::cmp::Reverse(*bytes), *map));
+    large.sort_rows_by_key(|(bytes, map)| (std::cmp::Reverse(*bytes), *map));
     let collections = Collections::with(objects, forms.clone());
     let mut found = FxHashMap::default();
     for (_, map) in large.into_iter().take(MAX_MAPS) {

@@ -2,6 +2,7 @@
 
 use crate::classes::histogram;
 use crate::classes::pattern::ClassPattern;
+use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
@@ -96,7 +97,7 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
         ([], Some(name)) => ClassFound::NotDumped(name.to_owned()),
         ([], None) => ClassFound::None,
         _ => {
-            classes.sort_unstable_by_key(|(name, object, _)| (*name, *object));
+            classes.sort_rows_by_key(|(name, object, _)| (*name, *object));
             let total = classes.len() as u64;
             let listed = classes.iter().take(LISTED).map(|(name, _, class)| NamedClass {
                 id: class.id.into(),

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
+use crate::sorting::SortRows;
 use crate::threads::frames::Frames;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
@@ -186,7 +187,7 @@ impl<'a> Records<'a> {
         }
         // The order of one record; of several there is none.
         if let Some(samples) = samples.as_mut().filter(|_| records > 1) {
-            samples.rows.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+            samples.rows.sort_rows_by_key(|(_, samples)| std::cmp::Reverse(*samples));
         }
         samples
     }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Origin, Site, Sites};
 use crate::classes::histogram;
+use crate::sorting::SortRows;
 use hprof_index::Progress;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -36,7 +37,7 @@ pub(super) fn count(
     if rows.is_empty() {
         return None;
     }
-    rows.sort_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         (Reverse(a.live_bytes), &a.class, a.trace, a.live_instances).cmp(&(
             Reverse(b.live_bytes),
             &b.class,

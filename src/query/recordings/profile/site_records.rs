@@ -9,6 +9,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Site;
+use crate::sorting::SortRows;
 use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
 use hprof_parser::{BasicType, TraceSerial};
 
@@ -60,7 +61,7 @@ pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> 
     if records.len() - from > 1 {
         // The order of one record; of several there is none.
         let key = |row: &Row| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
-        rows.sort_by_key(|row| std::cmp::Reverse(key(row)));
+        rows.sort_rows_by_key(|row| std::cmp::Reverse(key(row)));
     }
     Some(Recorded { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
 }

@@ -10,6 +10,7 @@ use crate::classes::pattern;
 use crate::recordings::compare;
 use crate::recordings::profile::{Frame, Method, Profile, Site, Times};
 use crate::recordings::stack_filter::{Matcher, StackFilter};
+use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::{
@@ -408,7 +409,7 @@ impl Weights {
 /// The place of each label among all, by name.
 fn ranks(labels: &[Label]) -> Vec<u32> {
     let mut sorted: Vec<(&Label, usize)> = labels.iter().zip(0..).collect();
-    sorted.sort_unstable_by(|(left, _), (right, _)| by_name(left, right));
+    sorted.sort_rows_by(|(left, _), (right, _)| by_name(left, right));
     let mut ranks = vec![0; labels.len()];
     for (rank, (_, number)) in (0..).zip(sorted) {
         if let Some(place) = ranks.get_mut(number) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, names, walk};
 use crate::recordings::profile::{Origin, Site, Sites};
+use crate::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
 use hprof_parser::text::Event;
@@ -269,7 +270,7 @@ impl HeapCounter {
         if rows.is_empty() {
             return None;
         }
-        rows.sort_by(|a, b| {
+        rows.sort_rows_by(|a, b| {
             let key = |site: &Site| (Reverse(site.live_bytes), site.trace, site.live_instances);
             let (left, right) = (key(a), key(b));
             left.0.cmp(&right.0).then_with(|| a.class.cmp(&b.class)).then_with(|| left.cmp(&right))

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use super::names;
 use crate::recordings::profile::sites::percent;
 use crate::recordings::profile::{Samples, TimeRow, Times};
+use crate::sorting::SortRows;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{MonitorName, Ranking, Row};
@@ -66,7 +67,7 @@ impl Tables {
             samples.total = samples.total.saturating_add(total.max(sum));
         }
         if several {
-            samples.rows.sort_by_key(|(_, count)| Reverse(*count));
+            samples.rows.sort_rows_by_key(|(_, count)| Reverse(*count));
         }
         Some(samples)
     }
@@ -106,7 +107,7 @@ impl Tables {
                 }
             }
         }
-        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        rows.sort_rows_by(|a, b| b.0.total_cmp(&a.0));
         #[allow(clippy::cast_precision_loss)] // As above.
         let whole = (total as f64).max(1.0);
         let mut accumulated = 0.0;
