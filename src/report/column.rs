@@ -423,17 +423,21 @@ impl<'c, R> Columns<'c, R> {
     }
 
     /// The value of a column, by number.
+    #[inline]
     pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
-        self.makings.get(at).map_or(Value::Null, |making| (making.value)(row))
+        let Some(making) = self.makings.get(at) else { return Value::Null };
+        (making.value)(row)
     }
 
     /// What CSV has of a column, by number.
+    #[inline]
     pub(super) fn csv_value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
         let Some(making) = self.makings.get(at) else { return Value::Null };
         making.csv.as_ref().unwrap_or(&making.value)(row)
     }
 
     /// What tables show of a column instead of its value, by number.
+    #[inline]
     pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
     }

@@ -140,7 +140,8 @@ impl<W: Write> Writer<W> {
 
     /// `0x7c00012a8`
     fn id(&mut self, id: ObjectId) {
-        self.line.extend_from_slice(digits::prefixed_hex(id.0, &mut [0; 18]).as_bytes());
+        self.line.extend_from_slice(b"0x");
+        digits::push_hex(&mut self.line, id.0);
         self.line.push(b',');
     }
 

@@ -70,11 +70,17 @@ impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
 
 impl<R, I> Cells for Cursor<'_, '_, R, I> {
     fn value(&self, at: usize) -> Value<'_> {
-        self.row.as_ref().map_or(Value::Null, |row| self.columns.value(at, row))
+        match &self.row {
+            Some(row) => self.columns.value(at, row),
+            None => Value::Null,
+        }
     }
 
     fn csv_value(&self, at: usize) -> Value<'_> {
-        self.row.as_ref().map_or(Value::Null, |row| self.columns.csv_value(at, row))
+        match &self.row {
+            Some(row) => self.columns.csv_value(at, row),
+            None => Value::Null,
+        }
     }
 
     fn own_cell(&self, at: usize) -> Option<String> {

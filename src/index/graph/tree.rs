@@ -162,6 +162,7 @@ impl Tree {
     }
 
     /// The objects of a range of positions.
+    #[inline]
     pub fn objects_at(&self, positions: Range<TreePosition>) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.order.range(positions.start.0..positions.end.0.min(self.objects)).map(ObjectIndex)
     }
@@ -172,16 +173,19 @@ impl Tree {
     }
 
     /// The numbers of subtrees that end right behind each of some positions of reachable objects.
+    #[inline]
     pub fn ends(&self, positions: Range<TreePosition>) -> ByPosition<'_> {
         self.ends_at(positions.start.0..positions.end.0)
     }
 
+    #[inline]
     fn ends_at(&self, positions: Range<u32>) -> ByPosition<'_> {
         let positions = positions.start..positions.end.min(self.reachable);
         ByPosition { next: positions.start, numbers: self.ends.range(positions), listed: &self.ends_apart }
     }
 
     /// The shallow sizes at some positions.
+    #[inline]
     pub fn shallow_sizes(&self, positions: Range<TreePosition>) -> impl Iterator<Item = u64> + '_ {
         let positions = positions.start.0..positions.end.0.min(self.objects);
         let first = positions.start;
@@ -288,6 +292,7 @@ impl Tree {
             .or_else(|| last(self.block_before(block, depth)?, BLOCK as usize))
     }
 
+    #[inline(always)]
     fn block_least(&self, level: usize, at: u32) -> Option<u32> {
         match level {
             0 => self.blocks.get(at as usize).map(|block| block.least.get()),

@@ -69,6 +69,7 @@ impl BitPackedColumn {
     }
 
     /// The numbers of some rows, in order.
+    #[inline]
     pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
         Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; FRAME_LEN], frame: None }
     }

@@ -40,6 +40,7 @@ impl<T> From<Vec<T>> for Column<T> {
 impl<T: Row> Deref for Column<T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         match self {
             Self::Owned(rows) => rows,

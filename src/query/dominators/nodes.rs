@@ -70,6 +70,7 @@ pub fn of_chunk<T: Copy>(
 }
 
 /// Ends what objects of this depth and below dominate.
+#[inline]
 fn close<T>(
     open: &mut Vec<(u32, TreePosition, u64)>,
     nodes: &mut [Node<T>],
@@ -77,7 +78,8 @@ fn close<T>(
     depth: u32,
     bytes: u64,
 ) {
-    while let Some((_, position, before)) = open.pop_if(|(open, ..)| *open >= depth) {
+    while let Some((_, position, before)) = open.last().copied().filter(|(open, ..)| *open >= depth) {
+        open.pop();
         if let Some(node) = nodes.get_mut(position.at() - first.at()) {
             node.retained_bytes = bytes - before;
         }
