@@ -175,6 +175,7 @@ impl Summary {
     }
 
     /// One class.
+    #[inline]
     pub fn class(&self, number: ClassNumber) -> Option<&ClassRow> {
         self.tables.classes.get(number.0 as usize)
     }

@@ -96,6 +96,7 @@ impl ObjectGraph {
     }
 
     /// The class that an object is the class object of.
+    #[inline]
     pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.class_objects.class(object)
     }

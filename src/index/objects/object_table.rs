@@ -139,6 +139,7 @@ impl Objects {
     }
 
     /// The class of an object; of a class object that is java.lang.Class.
+    #[inline]
     pub fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.known_class(little_endian(&self.classes, object.at(), self.class_bytes)?)
     }

@@ -102,16 +102,24 @@ impl<'a> Evaluator<'_, 'a> {
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
         let chunk = |range| {
             let mut groups = Groups::default();
+            // Without keys nothing has to be looked up.
+            let mut only: Option<(u32, Vec<Sum>)> = None;
             self.each_row(source, range, with_records, |row| {
                 if condition.is_some_and(|condition| !self.holds(condition, &row)) {
                     return ControlFlow::Continue(());
                 }
-                let key: Box<[Key]> = keys.iter().map(|code| self.value(code, &row).key()).collect();
-                let (_, sums) =
-                    groups.entry(key).or_insert_with(|| (row.number, vec![Sum::default(); of.len()]));
+                let first = || (row.number, vec![Sum::default(); of.len()]);
+                let (_, sums) = if keys.is_empty() {
+                    only.get_or_insert_with(first)
+                } else {
+                    groups
+                        .entry(keys.iter().map(|code| self.value(code, &row).key()).collect())
+                        .or_insert_with(first)
+                };
                 self.add(&row, of, sums);
                 ControlFlow::Continue(())
             });
+            groups.extend(only.map(|only| (Box::default(), only)));
             groups
         };
         let all = self.chunks_of(source);

@@ -23,11 +23,13 @@ impl<'a> Evaluator<'_, 'a> {
             Objects::Set(set) | Objects::Rows(_, set) => {
                 set.range(all).fold(0, |word, object| word | 1 << (object - start))
             }
-            Objects::Classes(classes) => (0u32..).zip(all).fold(0, |word, (bit, object)| {
-                let class = self.graph.objects.class(ObjectIndex(object));
-                let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
-                word | u64::from(is) << bit
-            }),
+            Objects::Classes(classes) => {
+                let of_objects = self.graph.objects.classes(ObjectIndex(all.start)..ObjectIndex(all.end));
+                of_objects.zip(0u32..).fold(0, |word, (class, bit)| {
+                    let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
+                    word | u64::from(is) << bit
+                })
+            }
         };
         if word == 0 || !self.live {
             return word;

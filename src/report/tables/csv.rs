@@ -71,8 +71,8 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
             & ((byte > b' ') & (byte != b'"') & (byte != b'\'') & (byte != b',') & (byte != 0x7f)
                 | (byte == b' '))
     };
-    let is_bare = text.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic())
-        && !text.ends_with(' ')
+    let is_bare = text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
+        && text.as_bytes().last() != Some(&b' ')
         && text.bytes().fold(true, is_plain);
     if is_bare {
         return out.extend_from_slice(text.as_bytes());
