@@ -50,7 +50,7 @@ if [ -z "$commit" ]; then
   [ -z "$(git status --porcelain --untracked-files=no)" ] || commit+=-modified
 fi
 export HPROF_CLI_COMMIT=$commit
-epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || true)}
 [ -n "$epoch" ] || fail "this is no git checkout: set SOURCE_DATE_EPOCH"
 unset SOURCE_DATE_EPOCH # no compiler needs it, and with another date all C code would be compiled again
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)

@@ -43,6 +43,7 @@
 //!
 //! * `cli` (by default): the command line, and all crates that only it needs. Programs that use the library turn it off
 //!   with `default-features = false`.
+//! * `serve` and `sql` (by default), `parquet`: the commands of these names, and the format of `export`.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -373,7 +373,6 @@ mod tests {
 
     use super::*;
     use crate::column::{Align, Column, Kind};
-    use crate::rows::Row;
     use crate::value::Each;
 
     fn dump() -> Dump<'static> {
@@ -429,8 +428,9 @@ mod tests {
         };
         let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
         let json = |columns: &Columns<'_, ()>| {
-            let keys = columns.schema().keys();
-            serde_json::to_string(&JsonRow { keys, row: &Row { columns, row: &() } }).unwrap()
+            let mut row = Cursor::new(columns, std::iter::once(()), None);
+            assert!(row.advance());
+            serde_json::to_string(&JsonRow { keys: columns.schema().keys(), row: &row }).unwrap()
         };
         assert_eq!(json(&columns()), row);
         assert_eq!(serde_json::to_string(&columns().record(&())).unwrap(), row);

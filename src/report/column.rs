@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
-use super::rows::{Cells, Row};
 use super::value::{Value, list};
 
 /// The type of a column's values.
@@ -409,7 +408,7 @@ impl<'c, R> Columns<'c, R> {
 
     /// The row as one value: a record, nested where keys have dots.
     pub fn record(&self, row: &R) -> Value<'static> {
-        record(&self.schema.keys, &Row { columns: self, row })
+        record(&self.schema.keys, &|at| self.value(at, row).into_owned())
     }
 
     /// The columns without what makes them of a row.
@@ -485,10 +484,10 @@ impl Schema {
     }
 }
 
-fn record(keys: &[(Cow<'static, str>, Node)], row: &dyn Cells) -> Value<'static> {
+fn record(keys: &[(Cow<'static, str>, Node)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
     let value = |node: &Node| match node {
-        Node::Value(at) => row.value(*at).into_owned(),
-        Node::Record(keys) => record(keys, row),
+        Node::Value(at) => of(*at),
+        Node::Record(keys) => record(keys, of),
     };
     Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::column::{Align, Declaration, Fit, Schema};
+pub use super::rows::Line;
 use super::rows::{Rows, table_cell};
 use super::value::Value;
 use hprof_parser::ObjectId;
@@ -46,15 +47,6 @@ pub struct GridRow {
     pub cells: Vec<GridCell>,
     /// Lines below it, such as the frames of a stack.
     pub below: Vec<Line>,
-}
-
-/// A line below a row of a table, such as a frame of its stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Columns of space before it.
-    pub indent: usize,
-    /// Its text, not escaped yet.
-    pub text: String,
 }
 
 /// A cell: text as it is in the dump, not escaped.

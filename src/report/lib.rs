@@ -8,7 +8,7 @@
 //! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
 //! * [`tree`] draws trees and bars; `flamegraph`, `folded` and `speedscope` are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
-//! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
+//! * [`ci`] writes the results of `check` for CI servers and code hosts.
 //! * [`markdown`] escapes texts for tickets.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
@@ -19,6 +19,7 @@
 
 pub mod answer;
 pub mod chunked;
+pub mod ci;
 pub mod column;
 pub mod csv;
 pub mod findings;
@@ -29,13 +30,11 @@ pub mod html;
 mod in_order;
 pub mod ink;
 pub mod json;
-pub mod junit;
 mod layout;
 pub mod markdown;
 pub mod number;
 pub mod picture;
 mod rows;
-pub mod sarif;
 pub mod stacks;
 pub mod stream;
 pub mod table;

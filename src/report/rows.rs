@@ -1,8 +1,16 @@
 //! Rows without their type: renderers are compiled once, not once for each type of rows.
 
 use super::column::{Columns, plain};
-use super::grid::Line;
 use super::value::Value;
+
+/// A line below a row of a table, such as a frame of its stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Columns of space before it.
+    pub indent: usize,
+    /// Its text, not escaped yet.
+    pub text: String,
+}
 
 /// What the columns of a row say, by number of the column.
 pub(super) trait Cells {
@@ -28,26 +36,6 @@ pub(super) trait Rows: Cells {
 
     /// The lines below the row in a table.
     fn below(&self) -> Vec<Line>;
-}
-
-/// The cells of one row.
-pub(super) struct Row<'m, 'c, R> {
-    pub(super) columns: &'m Columns<'c, R>,
-    pub(super) row: &'m R,
-}
-
-impl<R> Cells for Row<'_, '_, R> {
-    fn value(&self, at: usize) -> Value<'_> {
-        self.columns.value(at, self.row)
-    }
-
-    fn csv_value(&self, at: usize) -> Value<'_> {
-        self.columns.csv_value(at, self.row)
-    }
-
-    fn own_cell(&self, at: usize) -> Option<String> {
-        self.columns.cell(at, self.row)
-    }
 }
 
 /// The lines below a row of a table.

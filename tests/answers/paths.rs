@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::portion;
 use crate::raw::{self, Raw};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::RootKind;
@@ -143,7 +144,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
         let view = opened.view();
         let (strong, all) = (opened.raw.distances(ALL), opened.raw.distances(&[]));
         let (mut several, mut weak) = (0, 0);
-        for object in (0..opened.graph.objects.len()).step_by(97) {
+        for object in (0..opened.graph.objects.len()).step_by(97 * portion::step()) {
             let id = opened.id(ObjectIndex(object));
             // There is a chain of 100,000 links, of which some are enough.
             if all.get(&id).is_some_and(|distance| *distance > 100) && object % 499 != 0 {
@@ -164,10 +165,13 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
                 assert_eq!(path.last(), Some(&ObjectIndex(object)));
                 opened.check(&view, path, excluded);
             }
-            several += usize::from(found.paths.len() > 1);
+            several += u64::from(found.paths.len() > 1);
             weak += usize::from(found.only_excluded);
         }
-        assert!(several > 50, "{name}: {several} objects have several paths, {weak} weak ones only");
+        assert!(
+            several > portion::cases(50),
+            "{name}: {several} objects have several paths, {weak} weak ones only"
+        );
     }
 }
 

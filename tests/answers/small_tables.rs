@@ -5,6 +5,7 @@ use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
 use serde_json::{Value, json};
 
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::portion;
 use crate::kit::texts::{AGENT_BINARIES, sample_path};
 
 /// Dumps of JVMs: with thread stacks, suspects, several class loaders, waste; one of Android.
@@ -146,7 +147,7 @@ fn threads_with_their_frames_and_locals() {
 
 #[test]
 fn loaders_suspects_waste_and_places() {
-    each(&HEAPS, |name, dump, tables| {
+    each(&portion::samples(&HEAPS), |name, dump, tables| {
         let mut loaders = told(dump, &["loaders", "--top", "0"]);
         for loader in &mut loaders {
             for (column, is) in [("class", Value::Null), ("parent", json!("0x0"))] {

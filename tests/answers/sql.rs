@@ -7,6 +7,7 @@ use hprof_writer::{HeapModel, Jdk, Options, Root};
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use crate::kit::process::{Place, stderr};
 use crate::kit::texts::sample_path;
 
@@ -108,7 +109,7 @@ fn references_are_those_of_refs_both_ways() {
         "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at FROM objects) WHERE at % 701 = 7",
     );
     assert!(picked.len() > 20);
-    for row in picked.iter().take(60) {
+    for row in picked.iter().take(portion::cases(60).try_into().unwrap()) {
         let id = row["id"].as_str().unwrap();
         let query = format!("SELECT DISTINCT to_id AS object FROM refs WHERE from_id = {id}");
         let out = rows(&place, &["refs", id]);

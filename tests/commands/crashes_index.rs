@@ -9,6 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::kit::portion;
 use crate::kit::process::{GRAPH, Place, RETAINED, finish, number, sample, stderr};
 use hprof_writer::{Options, examples};
 
@@ -410,7 +411,7 @@ fn a_disk_that_is_full_at_any_write_is_an_error_and_leaves_nothing() {
     // With the first stages there, the later ones meet every limit too.
     for there in 0..STAGES.len() {
         let (mut errors, mut answers) = (0, 0);
-        for blocks in 0..=limits {
+        for blocks in (0..limits).step_by(portion::step()).chain([limits]) {
             let what = format!("{blocks} blocks, {there} stages there");
             let forget = || {
                 indexed.restore();

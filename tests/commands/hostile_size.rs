@@ -8,6 +8,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::kit::portion;
 use crate::kit::process;
 use hprof_writer::{
     ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, StartThread, Type, Value, Version,
@@ -100,7 +101,7 @@ fn a_million_threads_are_listed_counted_and_found() {
     let threads: serde_json::Value = serde_json::from_str(&threads).unwrap();
     assert_eq!((code, threads["rows"].as_array().unwrap().len()), (0, 3));
     assert_eq!(threads["rows"][0]["frames"][0]["method"], "run");
-    for (command, more) in [
+    for (command, more) in portion::some(&[
         ("threads", &[][..]),
         ("threads", &["--started", "--top", "3"]),
         ("roots", &["--top", "5"]),
@@ -111,7 +112,7 @@ fn a_million_threads_are_listed_counted_and_found() {
         ("leaks", &["--format", "markdown"]),
         ("waste", &[]),
         ("waste", &["--format", "json"]),
-    ] {
+    ]) {
         let (code, answer) = place.run(most, command, more);
         assert!(matches!(code, 0 | 1) && answer.len() < 10_000, "{command}: {code}: {} bytes", answer.len());
     }
@@ -250,7 +251,7 @@ fn a_long_name_of_many_classes_is_kept_once() {
     out.heap_segment(&heap);
     out.heap_dump_end();
     fs::write(place.file(), out.into_bytes()).unwrap();
-    for (command, more) in [
+    for (command, more) in portion::some(&[
         ("histo", &[][..]),
         ("histo", &["--sort", "class"]),
         ("histo", &["--group-by", "loader"]),
@@ -263,7 +264,7 @@ fn a_long_name_of_many_classes_is_kept_once() {
         ("waste", &[]),
         ("waste", &["--format", "json"]),
         ("info", &[]),
-    ] {
+    ]) {
         let (code, answer) = place.run(700_000, command, more);
         assert!(
             matches!(code, 0 | 1) && answer.len() < 8 << 20,

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use crate::kit::process;
 use crate::maker::{CLASS, Maker, OBJECT};
 use hprof_writer::{Elements, Root, Type, Value};
@@ -123,14 +124,14 @@ fn count(document: &Json, kind: &str) -> u64 {
 
 #[test]
 fn ten_million_equal_arrays() {
-    const ARRAYS: usize = 10_000_000;
+    let arrays = portion::cases(10_000_000);
     let mut shop = Shop::new();
-    for _ in 0..ARRAYS {
+    for _ in 0..arrays {
         let array = shop.bytes(&[1, 2, 3]);
         shop.keep(array);
     }
     let document = ends(&shop.dump());
-    assert_eq!(count(&document, "duplicate_arrays"), ARRAYS as u64 - 1);
+    assert_eq!(count(&document, "duplicate_arrays"), arrays - 1);
 }
 
 #[test]

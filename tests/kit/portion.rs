@@ -17,6 +17,16 @@ pub fn step() -> usize {
     if is_whole() { 1 } else { ONE_IN }
 }
 
+/// The same of cases that take long each: one of each kind is enough to see that it works at all.
+pub fn some<T>(all: &[T]) -> impl Iterator<Item = &T> {
+    all.iter().step_by(step())
+}
+
+/// The samples that run: one in three.
+pub fn samples<'s>(all: &'s [&'s str]) -> Vec<&'s str> {
+    all.iter().copied().step_by(if is_whole() { 1 } else { 3 }).collect()
+}
+
 /// How many of so many random cases run.
 pub fn cases(all: u64) -> u64 {
     all.div_ceil(step() as u64)

@@ -12,7 +12,7 @@ use hprof_format::binary::tag;
 use rustc_hash::FxHashMap;
 
 use crate::jvm::{Argument, Jni};
-use crate::output::sink::{Sink, partial_of};
+use crate::output::sink::{Sink, only_a_file, partial_of};
 use crate::output::{JvmClasses, Output};
 
 /// Lets the JVM write a dump, and gives what writes behind it.
@@ -20,6 +20,7 @@ use crate::output::{JvmClasses, Output};
 /// # Errors
 /// What could not be called, written or read.
 pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
+    only_a_file(path)?;
     let partial = partial_of(path);
     // HotSpot writes only to new files, and only if their names end with `.hprof`.
     let mut by_jvm = partial.as_os_str().to_owned();

@@ -1,8 +1,9 @@
 //! Where output goes: a file, or a socket.
 //!
 //! A file has its name only while everything in it is whole. While something is written it is called `NAME.PID.partial`, and so
-//! it stays if the JVM dies meanwhile, or if the disk is full. Nothing here ends the JVM or keeps it waiting for ever: a
-//! socket that takes nothing for [`PATIENCE`] is given up.
+//! it stays if the JVM dies meanwhile, or if the disk is full. It is a new file in any case: what somebody else put there under
+//! that name, a link to another file for instance, is neither written to nor followed. Nothing here ends the JVM. A socket that
+//! takes nothing for [`PATIENCE`] is given up; a terminal is waited for, as for any program that writes to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -53,7 +54,18 @@ pub struct Sink {
 
 #[derive(Debug)]
 enum To {
-    File { file: File, path: PathBuf, partial: PathBuf, open: bool, replaces: bool },
+    File {
+        file: File,
+        path: PathBuf,
+        partial: PathBuf,
+        open: bool,
+        replaces: bool,
+    },
+    /// `/dev/null`, a terminal: nothing may take its place.
+    Device {
+        file: File,
+        path: PathBuf,
+    },
     Socket(TcpStream),
 }
 
@@ -71,12 +83,62 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Whether a path still names this file.
+/// A new file for its owner only.
+fn create(path: &Path) -> io::Result<File> {
+    let new = || private(OpenOptions::new().create_new(true).write(true)).open(path);
+    match new() {
+        // Left by a JVM that had the same process ID, as in each run of a container, or put there by somebody else. To remove
+        // a link does nothing to what it leads to.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            new()
+        }
+        other => other,
+    }
+}
+
+/// The character device that has this name. Where nothing is, or a file, there is none.
+///
+/// # Errors
+/// If something has the name that is neither: a file must not take its place. A link in `/dev` is one of the system, such as
+/// `/dev/stdout`, wherever it leads.
+fn device(path: &Path) -> Result<Option<File>, String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
+    let Ok(there) = std::fs::metadata(path).map(|there| there.file_type()) else { return Ok(None) };
+    let is_of_system = path.is_symlink() && path.starts_with("/dev");
+    if there.is_file() && !is_of_system {
+        return Ok(None);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if there.is_char_device() {
+            let file = OpenOptions::new().write(true).open(path).map_err(|error| cannot(&error))?;
+            // A link may lead elsewhere by now.
+            let is_device = file.metadata().is_ok_and(|there| there.file_type().is_char_device());
+            return if is_device { Ok(Some(file)) } else { Err(cannot(&"it is another file now")) };
+        }
+    }
+    Err(cannot(&"it is no file; name one that is, or that is not there yet"))
+}
+
+/// Where a file is written as a whole, nothing else can have its name.
+///
+/// # Errors
+/// If something has.
+pub fn only_a_file(path: &Path) -> Result<(), String> {
+    match device(path)? {
+        Some(_) => Err(format!("cannot write {}: a device cannot take a dump of the JVM", path.display())),
+        None => Ok(()),
+    }
+}
+
+/// Whether a path still names this file, without a link between.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let (Ok(file), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+        let (Ok(file), Ok(there)) = (file.metadata(), std::fs::symlink_metadata(path)) else { return false };
         (file.dev(), file.ino()) == (there.dev(), there.ino())
     }
     #[cfg(not(unix))]
@@ -87,21 +149,23 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 impl Sink {
+    fn of(to: To, written: u64) -> Self {
+        Self { to, failed: None, held: None, written }
+    }
+
     /// A new file. It is there as [`partial_of`] its name at once, so that a wrong name ends the JVM's start. Unless it
-    /// `replaces` what has the name, it gets the process ID behind it.
+    /// `replaces` what has the name, it gets the process ID behind it. A character device is written to.
     ///
     /// # Errors
     /// Why it cannot be made, with its name.
     pub fn file(path: PathBuf, replaces: bool) -> Result<Self, String> {
+        if let Some(file) = device(&path)? {
+            return Ok(Self::of(To::Device { file, path }, 0));
+        }
         let partial = partial_of(&path);
-        let file = private(OpenOptions::new().create(true).write(true).truncate(true)).open(&partial);
-        let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self {
-            to: To::File { file, path, partial, open: true, replaces },
-            failed: None,
-            held: None,
-            written: 0,
-        })
+        let file =
+            create(&partial).map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
+        Ok(Self::of(To::File { file, path, partial, open: true, replaces }, 0))
     }
 
     /// A file that somebody wrote as [`partial_of`] its name: what is written goes behind it.
@@ -109,16 +173,15 @@ impl Sink {
     /// # Errors
     /// Why it cannot be written, with its name.
     pub fn behind(path: PathBuf) -> Result<Self, String> {
+        only_a_file(&path)?;
         let partial = partial_of(&path);
         let file = OpenOptions::new().append(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
+        if !is_at(&file, &partial) {
+            return Err(format!("cannot write {}: it is a link", partial.display()));
+        }
         let written = file.metadata().map_or(1, |metadata| metadata.len());
-        Ok(Self {
-            to: To::File { file, path, partial, open: true, replaces: true },
-            failed: None,
-            held: None,
-            written,
-        })
+        Ok(Self::of(To::File { file, path, partial, open: true, replaces: true }, written))
     }
 
     /// A connection.
@@ -132,7 +195,7 @@ impl Sink {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_write_timeout(Some(LOOK)).map_err(failed)?;
-                    return Ok(Self { to: To::Socket(stream), failed: None, held: None, written: 0 });
+                    return Ok(Self::of(To::Socket(stream), 0));
                 }
                 Err(error) => last = Some(error),
             }
@@ -144,14 +207,14 @@ impl Sink {
     pub fn stream(&self) -> Option<TcpStream> {
         match &self.to {
             To::Socket(stream) => stream.try_clone().ok(),
-            To::File { .. } => None,
+            To::File { .. } | To::Device { .. } => None,
         }
     }
 
     /// The name of the file.
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
-            To::File { path, .. } => Some(path),
+            To::File { path, .. } | To::Device { path, .. } => Some(path),
             To::Socket(_) => None,
         }
     }
@@ -159,7 +222,7 @@ impl Sink {
     /// Where output goes, for messages.
     pub fn name(&self) -> String {
         match &self.to {
-            To::File { path, .. } => path.display().to_string(),
+            To::File { path, .. } | To::Device { path, .. } => path.display().to_string(),
             To::Socket(stream) => {
                 stream.peer_addr().map_or_else(|_| "the socket".to_owned(), |address| address.to_string())
             }
@@ -208,8 +271,14 @@ impl Sink {
                 }
                 // What has the name from now on is this file.
                 *replaces = true;
-                file.flush().and_then(|()| std::fs::rename(partial, path))
+                // Where process IDs repeat, another JVM may have made a file of the same name.
+                if is_at(file, partial) {
+                    file.flush().and_then(|()| std::fs::rename(partial, path))
+                } else {
+                    Err(io::Error::other(format!("{} is another file now", partial.display())))
+                }
             }
+            To::Device { file, .. } => file.flush(),
             To::Socket(stream) => stream.flush(),
         };
         match ended {
@@ -228,10 +297,12 @@ impl Sink {
             To::Socket(stream) => {
                 let _ = stream.shutdown(std::net::Shutdown::Write);
             }
-            To::File { partial, .. } if self.written == 0 && self.failed.is_none() => {
-                let _ = std::fs::remove_file(partial);
+            To::File { file, partial, .. } if self.written == 0 && self.failed.is_none() => {
+                if is_at(file, partial) {
+                    let _ = std::fs::remove_file(partial);
+                }
             }
-            To::File { .. } => {}
+            To::File { .. } | To::Device { .. } => {}
         }
         self.failed.get_or_insert_with(String::new);
     }
@@ -260,7 +331,7 @@ impl Sink {
             return;
         }
         let written = match &mut self.to {
-            To::File { file, .. } => file.write_all(bytes),
+            To::File { file, .. } | To::Device { file, .. } => file.write_all(bytes),
             To::Socket(stream) => send(stream, bytes),
         };
         match written {
@@ -268,7 +339,7 @@ impl Sink {
             Err(error) => {
                 let kept = match &self.to {
                     To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
-                    To::Socket(_) => String::new(),
+                    To::Device { .. } | To::Socket(_) => String::new(),
                 };
                 let message = format!("cannot write to {}: {error}{kept}", self.name());
                 self.fail(message);
@@ -331,11 +402,84 @@ mod tests {
     fn a_full_disk_leaves_no_file_that_looks_whole() {
         let directory = directory("full");
         let path = directory.join("full");
-        std::os::unix::fs::symlink("/dev/full", partial_of(&path)).unwrap();
-        let mut sink = Sink::file(path.clone(), true).unwrap();
+        let partial = partial_of(&path);
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut sink =
+            Sink::of(To::File { file, path: path.clone(), partial, open: true, replaces: true }, 0);
         sink.write(&[0; 100]);
         assert!(sink.failure().unwrap().contains("No space left"), "{:?}", sink.failure());
         assert!(!sink.end() && !path.exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// As root, a file that takes the place of `/dev/null` stops the machine.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_file_stays_what_it_is() {
+        use std::os::unix::fs::FileTypeExt;
+        let is_device = |path: &str| std::fs::metadata(path).unwrap().file_type().is_char_device();
+        let mut sink = Sink::file("/dev/null".into(), true).unwrap();
+        sink.write(b"one");
+        assert!(sink.end());
+        sink.begin();
+        sink.write(b"two");
+        assert!(sink.end() && is_device("/dev/null") && !partial_of("/dev/null".as_ref()).exists());
+        let mut sink = Sink::file("/dev/full".into(), true).unwrap();
+        sink.write(b"one");
+        assert!(sink.failure().unwrap().contains("No space left"), "{:?}", sink.failure());
+        assert!(!sink.end() && is_device("/dev/full"));
+
+        let directory = directory("kinds");
+        let socket = directory.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(Sink::behind("/dev/null".into()).unwrap_err().contains("a device"));
+        // Where standard output goes to a file, it is one of the system's links all the same.
+        assert!(is_device("/dev/null") && std::fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
+        match Sink::file("/dev/stdout".into(), true) {
+            Ok(sink) => assert!(matches!(sink.to, To::Device { .. })),
+            Err(error) => assert!(error.contains("it is no file"), "{error}"),
+        }
+        assert!(!partial_of("/dev/stdout".as_ref()).exists());
+        for path in [&socket, &directory] {
+            let error = Sink::file(path.clone(), true).unwrap_err();
+            assert!(error.contains("it is no file"), "{error}");
+            assert!(path.exists() && !partial_of(path).exists());
+        }
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// In a directory where others can write, somebody may know the name before.
+    #[cfg(unix)]
+    #[test]
+    fn what_was_put_in_the_way_is_not_written_to() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = directory("way");
+        let (path, victim) = (directory.join("a.hprof"), directory.join("victim"));
+        let partial = partial_of(&path);
+        std::fs::write(&victim, "mine").unwrap();
+        let victim_is_whole = || std::fs::read(&victim).unwrap() == b"mine";
+
+        std::os::unix::fs::symlink(&victim, &partial).unwrap();
+        let mut sink = Sink::file(path.clone(), true).unwrap();
+        sink.write(b"one");
+        assert!(victim_is_whole() && !partial.is_symlink());
+        // A link to the same file, while it is open: the other name is not this file's.
+        std::fs::rename(&partial, directory.join("moved")).unwrap();
+        std::os::unix::fs::symlink(directory.join("moved"), &partial).unwrap();
+        assert!(!sink.end() && sink.failure().unwrap().contains("another file now") && !path.exists());
+
+        // A file that everybody can read, and a hard link.
+        std::fs::remove_file(&partial).unwrap();
+        std::fs::hard_link(&victim, &partial).unwrap();
+        std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let mut sink = Sink::file(path.clone(), true).unwrap();
+        sink.write(b"one");
+        assert!(sink.end() && victim_is_whole());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+        std::os::unix::fs::symlink(&victim, &partial).unwrap();
+        assert!(Sink::behind(path).unwrap_err().contains("it is a link"));
+        assert!(victim_is_whole());
         std::fs::remove_dir_all(directory).unwrap();
     }
 

@@ -16,9 +16,9 @@ use hprof_report::number::grouped;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
 use crate::cli::shared::messages;
-use crate::cli::shared::out_file::OutFile;
-use crate::cli::shared::progress_bar::Bar;
+use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::session::Source;
+use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof -o heap.txt

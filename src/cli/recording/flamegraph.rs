@@ -20,7 +20,7 @@ use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
 use crate::cli::shared::keys::{Key, keys};
-use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};

@@ -16,7 +16,7 @@ use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
-use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::{messages, output};
 use hprof_report::json::SCHEMA_VERSION;
 

@@ -17,8 +17,8 @@ use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
 
-use super::progress_bar::Bar;
 use super::terminal::ColorArg;
+use super::terminal::progress_bar::Bar;
 use super::{desk, messages};
 
 /// The variable that stands for `--index-dir`.

@@ -3,7 +3,7 @@
 //! In a shell a command opens its dump, writes its answer to stdout and what else there is to say to stderr. While a page
 //! is made, a *desk* stands in for the shell on this thread: dumps stay open from one question to the next, and answers,
 //! notes and progress go to whoever asked. Commands do not notice; what they have in common ([`super::args`],
-//! [`super::session`], [`super::output`], [`super::messages`], [`super::progress_bar`]) asks here. A thread has one, as a
+//! [`super::session`], [`super::output`], [`super::messages`], [`super::terminal::progress_bar`]) asks here. A thread has one, as a
 //! process has one stdout.
 
 use std::cell::RefCell;

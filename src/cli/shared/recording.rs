@@ -17,8 +17,8 @@ use hprof_report::number::grouped;
 
 use super::args::Input;
 use super::messages;
-use super::progress_bar::Bar;
 use super::session::Source;
+use super::terminal::progress_bar::Bar;
 
 /// Lines that could not be understood which are shown.
 const SHOWN: usize = 5;

@@ -7,10 +7,11 @@ use anyhow::Context;
 
 use super::rows::Row;
 use super::{Looked, Run, words};
-use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::output::file::OutFile;
 use hprof_query::check::{Severity, Status};
-use hprof_report::sarif::{self, Level};
-use hprof_report::{junit, value::Value};
+use hprof_report::ci::junit;
+use hprof_report::ci::sarif::{self, Level};
+use hprof_report::value::Value;
 
 /// The files that will be written.
 pub(super) struct Reports {

@@ -189,7 +189,7 @@ impl Numbers {
     }
 }
 
-/// A portion of so many cases, all with `HPROF_CLI_WHOLE_TESTS=1`; the same in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=100000 cargo test`.
+/// A portion of so many cases as `tests/kit/portion.rs` has it, all with `HPROF_CLI_WHOLE_TESTS=1`; the same in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=100000 cargo test`.
 fn property(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 5000, ..Config::default() };
     if config.rng_seed == RngSeed::Random {

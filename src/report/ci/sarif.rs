@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use serde_json::{Value, json};
 
-use super::escape;
+use crate::escape;
 
 /// How bad a result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Failure<'a> {
     /// The line of the rule, from 1.
     pub line: u64,
     /// What else there is to know, by name.
-    pub properties: Vec<(&'static str, super::value::Value<'a>)>,
+    pub properties: Vec<(&'static str, crate::value::Value<'a>)>,
 }
 
 /// Results of a run.
@@ -121,7 +121,7 @@ fn result(run: &Run<'_>, failure: &Failure<'_>, place: &Value) -> Value {
     let properties: serde_json::Map<String, Value> = (failure.properties.iter())
         .map(|(key, value)| {
             let value = match value {
-                super::value::Value::Text(text) => escape::text(text).into(),
+                crate::value::Value::Text(text) => escape::text(text).into(),
                 other => serde_json::to_value(other).unwrap_or_default(),
             };
             ((*key).to_owned(), value)

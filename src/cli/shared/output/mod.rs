@@ -1,11 +1,13 @@
 //! Writing an answer to stdout.
 
+pub(crate) mod file;
+
 use std::io::{self, BufWriter, Write};
 
 use hprof_report::table::Style;
 
-use super::args::Output;
-use super::{desk, terminal};
+use crate::cli::shared::args::Output;
+use crate::cli::shared::{desk, terminal};
 
 /// Where answers go: standard output, or what listens.
 pub(crate) enum Sink {

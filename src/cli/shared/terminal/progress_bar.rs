@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use hprof_index::Progress;
 
-use super::desk::{self, Watcher};
+use crate::cli::shared::desk::{self, Watcher};
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);

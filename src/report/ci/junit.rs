@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::escape;
+use crate::escape;
 
 /// What was checked together.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! The terminal: how wide it is, and whether colours are wanted.
 
+pub(crate) mod progress_bar;
+
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
@@ -7,7 +9,7 @@ use clap::{ArgMatches, ValueEnum};
 
 use hprof_report::table::Style;
 
-use super::desk;
+use crate::cli::shared::desk;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
