@@ -16,6 +16,7 @@ use hprof_index::{Error, Heap, ObjectGraph, Options, Progress};
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
+use hprof_report::number::counted;
 
 use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
@@ -168,12 +169,14 @@ impl Input {
             let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);
             // The pool of the process, if there is none yet: other threads give it work too, as those of SQL do.
             let started = STARTED.get_or_init(|| match builder().build_global() {
-                Err(error) if error.source().is_some() => Err(error.to_string()),
+                Err(error) if error.source().is_some() => Err(not_started(threads, &error)),
                 _ => Ok(()),
             });
             started.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
             if rayon::current_num_threads() != threads {
-                builder().build()?.install(work);
+                let pool =
+                    builder().build().map_err(|error| anyhow::anyhow!(not_started(threads, &error)))?;
+                pool.install(work);
                 return Ok(());
             }
         }
@@ -298,6 +301,12 @@ impl Input {
         anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
         Ok((heap, graph))
     }
+}
+
+/// Why there are no threads, and what to do about it: each takes addresses for its stack.
+fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
+    let threads = counted(threads as u64, "thread");
+    format!("cannot start {threads}: {error}; raise the limits (ulimit -v, ulimit -u), or try --threads 1")
 }
 
 /// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.

@@ -117,6 +117,10 @@ pub enum Error {
     },
 }
 
+/// What to do where there is no memory to unpack with.
+const NO_MEMORY_TO_UNPACK: &str =
+    "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
+
 impl Error {
     /// What to do next, in one line.
     pub fn advice(&self) -> Option<&'static str> {
@@ -148,6 +152,10 @@ impl Error {
             Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
                 "or compress it with a smaller window: zstd --long FILE"
             }
+            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::OutOfMemory => {
+                NO_MEMORY_TO_UNPACK
+            }
+            Self::Unpack { error, .. } if error.kind() == io::ErrorKind::OutOfMemory => NO_MEMORY_TO_UNPACK,
             Self::NotInside { looks: Some(looks), .. } => looks.advice(),
             Self::NotInside { error: Some(_), .. } => {
                 "the file is truncated or damaged at its start: copy it again or make a new dump"

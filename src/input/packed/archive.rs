@@ -223,7 +223,7 @@ fn streamed(
         }
         Some(inner) => match inner.reader(all) {
             Ok(mut reader) => stream::copy(&mut reader, out),
-            Err(error) => Ok(Unpacked { len: 0, error: Some(error.to_string()) }),
+            Err(error) => Unpacked::nothing(error),
         },
     }
 }
@@ -286,7 +286,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
         None => stream::copy(&mut checked, out)?,
         Some(inner) => match inner.reader(Bounded::new(checked, entry.packed.len() as u64)) {
             Ok(mut reader) => stream::copy(&mut reader, out)?,
-            Err(error) => Unpacked { len: 0, error: Some(error.to_string()) },
+            Err(error) => Unpacked::nothing(error)?,
         },
     };
     let unpacked = cut(unpacked, is_cut, ZIP_CUT);

@@ -156,6 +156,25 @@ pub struct Unpacked {
     pub error: Option<String>,
 }
 
+impl Unpacked {
+    /// What there is of a file of which nothing can be read: nothing.
+    ///
+    /// # Errors
+    /// If that is not the file's doing.
+    fn nothing(error: io::Error) -> io::Result<Self> {
+        let error = Some(of_the_file(error)?);
+        Ok(Self { len: 0, error })
+    }
+}
+
+/// What is wrong with a packed file, by the error of its reader.
+///
+/// # Errors
+/// That error, if it says nothing of the file: without memory, none can be read.
+fn of_the_file(error: io::Error) -> io::Result<String> {
+    if error.kind() == io::ErrorKind::OutOfMemory { Err(error) } else { Ok(error.to_string()) }
+}
+
 /// Why nothing was unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
@@ -228,7 +247,7 @@ impl Members {
 /// gzip of many members is unpacked by all threads of the pool.
 ///
 /// # Errors
-/// If the output fails, or an archive does not hold one dump.
+/// If the output fails, there is no memory, or an archive does not hold one dump.
 pub fn unpack(
     packed: &[u8],
     compression: Compression,
@@ -268,7 +287,7 @@ fn unpack_file(
     }
     match compression.reader(Counted { rest: packed, progress }) {
         Ok(mut reader) => stream::copy(&mut reader, out),
-        Err(error) => Ok(Unpacked { len: 0, error: Some(error.to_string()) }),
+        Err(error) => Unpacked::nothing(error),
     }
 }
 

@@ -14,7 +14,7 @@ const PARTS: usize = 4;
 /// Copies all that `reader` gives. An error of the reader ends it, as the end does; [`Unpacked::error`] says so.
 ///
 /// # Errors
-/// If the output fails.
+/// If the output fails, or the reader gets no memory.
 pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpacked> {
     let mut len = 0;
     let mut write = |bytes: &[u8]| {
@@ -23,26 +23,31 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
         len += bytes.len() as u64;
         io::Result::Ok(())
     };
-    let error = if rayon::current_num_threads() == 1 {
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            let (filled, end) = fill(reader, &mut buffer);
-            write(buffer.get(..filled).unwrap_or_default())?;
-            if let Some(error) = end {
-                break error;
+    // Where limits leave no second thread, one does it all.
+    let by_two = if rayon::current_num_threads() == 1 { None } else { copy_by_two(reader, &mut write)? };
+    let error = match by_two {
+        Some(error) => error,
+        None => {
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                let (filled, end) = fill(reader, &mut buffer);
+                write(buffer.get(..filled).unwrap_or_default())?;
+                if let Some(error) = end {
+                    break error;
+                }
             }
         }
-    } else {
-        copy_by_two(reader, &mut write)?
     };
-    Ok(Unpacked { len, error: error.map(|error| after(error, len)) })
+    let error = error.map(super::of_the_file).transpose()?;
+    Ok(Unpacked { len, error: error.map(|error| after(&error, len)) })
 }
 
-/// Reads in this thread and writes in another one; says with which error the reader ended.
+/// Reads in this thread and writes in another one; says with which error the reader ended. `None` if no other thread can be
+/// started: nothing is read then.
 fn copy_by_two(
     reader: &mut dyn Read,
     write: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
-) -> io::Result<Option<String>> {
+) -> io::Result<Option<Option<io::Error>>> {
     thread::scope(|scope| {
         let (full, to_write) = mpsc::sync_channel::<(Vec<u8>, usize)>(PARTS);
         let (written, empty) = mpsc::channel();
@@ -50,14 +55,17 @@ fn copy_by_two(
             // The other end is there.
             let _ = written.send(vec![0; CHUNK]);
         }
-        let writer = scope.spawn(move || -> io::Result<()> {
+        let work = move || -> io::Result<()> {
             for (buffer, filled) in to_write {
                 write(buffer.get(..filled).unwrap_or_default())?;
                 // Nobody wants it any more once all is read.
                 let _ = written.send(buffer);
             }
             Ok(())
-        });
+        };
+        let Ok(writer) = thread::Builder::new().spawn_scoped(scope, work) else {
+            return Ok(None);
+        };
         let mut error = None;
         // A writer that fails takes its end of the channels with it, and this ends.
         while let Ok(mut buffer) = empty.recv() {
@@ -72,12 +80,12 @@ fn copy_by_two(
         }
         drop(full);
         writer.join().map_err(|_| io::Error::other("a thread panicked"))??;
-        Ok(error)
+        Ok(Some(error))
     })
 }
 
 /// Says where an error came.
-fn after(error: String, len: u64) -> String {
+fn after(error: &str, len: u64) -> String {
     format!("{error}, after {len} unpacked bytes")
 }
 
@@ -129,14 +137,14 @@ pub(super) fn start(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::E
 }
 
 /// Fills `buffer`: how far, and if the reader ended, why: with an error or without.
-fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<Option<String>>) {
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<Option<io::Error>>) {
     let mut filled = 0;
     while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
         match reader.read(room) {
             Ok(0) => return (filled, Some(None)),
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (filled, Some(Some(error.to_string()))),
+            Err(error) => return (filled, Some(Some(error))),
         }
     }
     (filled, None)

@@ -12,7 +12,10 @@ const WINDOW_LOG: u32 = 27;
 /// What libzstd answers to a larger window, `ZSTD_error_frameParameter_windowTooLarge`.
 const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
-/// What to do about that.
+/// What libzstd answers where it gets no memory, `ZSTD_error_memory_allocation`.
+const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
+
+/// What to do about a window that is too large.
 const TOO_LARGE: &str = "its window is larger than 128 MiB: unpack it with zstd -d --long=31";
 
 /// Unpacks all frames.
@@ -30,8 +33,11 @@ impl<R: Read> Read for Reader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| {
             // The error has no number of its own.
-            if error.to_string() == zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
+            let text = error.to_string();
+            if text == zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
                 io::Error::new(io::ErrorKind::Unsupported, TOO_LARGE)
+            } else if text == zstd_safe::get_error_name(NO_MEMORY) {
+                io::Error::new(io::ErrorKind::OutOfMemory, text)
             } else {
                 error
             }
