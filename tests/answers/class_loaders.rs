@@ -17,6 +17,7 @@ use roaring::RoaringBitmap;
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
 
@@ -93,7 +94,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
 
 #[test]
 fn many_sets_at_once_retain_what_each_retains_alone() {
-    for name in ["jdk/jdk17.hprof.zst", "agent/all.hprof.zst", "leaks/s4.hprof.zst"] {
+    for name in portion::samples(&["jdk/jdk17.hprof.zst", "agent/all.hprof.zst", "leaks/s4.hprof.zst"]) {
         let (_dump, heap, graph) = open(name);
         let mut state = 11u64;
         let mut random = move |below: u64| {

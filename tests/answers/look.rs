@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::{Command, Output};
 
 use crate::kit::dump::{self, Dump, bytes};
+use crate::kit::portion;
 use crate::kit::texts::sample_path;
 use crate::raw::Raw;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -100,7 +101,7 @@ impl Opened {
 
 #[test]
 fn instances_are_those_of_the_dump() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         for class in
             ["java.lang.String", "java.util.HashMap", "java.lang.Class", "byte[]", "java.lang.Object[]"]
         {
@@ -128,7 +129,7 @@ fn instances_are_those_of_the_dump() {
 
 #[test]
 fn the_first_are_those_that_retain_most() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let classes = ClassSet::new(opened.summary(), &opened.graph, &["java.**".parse().unwrap()], false);
         let tree = &opened.graph.tree;
         let mut naive: Vec<ObjectIndex> = ObjectIndex::range(opened.graph.objects.all())
@@ -167,7 +168,7 @@ fn the_first_are_those_that_retain_most() {
 
 #[test]
 fn conditions_hold_for_those_that_are_kept() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let view = View::new(&opened.heap, &opened.graph, bytes(&opened.heap));
         let shower = Shower::new(opened.summary(), &opened.graph, bytes(&opened.heap), view);
         let check = |class: &str, condition: &str, field: &str, holds: &dyn Fn(&Value) -> bool| {
@@ -277,7 +278,7 @@ fn counted<'a>(references: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<(St
 
 #[test]
 fn references_are_those_of_the_dump() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let mut holders: HashMap<u64, BTreeSet<u64>> = HashMap::new();
         for (from, references) in &opened.raw.references {
             for reference in references.iter().filter(|reference| reference.label != "<class>") {
@@ -333,7 +334,7 @@ fn references_are_those_of_the_dump() {
 
 #[test]
 fn classes_add_up() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let summary = opened.summary();
         let tree = &opened.graph.tree;
         let mut own: HashMap<ClassNumber, u64> = HashMap::new();
@@ -377,7 +378,7 @@ fn classes_add_up() {
 
 #[test]
 fn loaders_define_what_the_dump_says() {
-    for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
+    for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
         let objects = Objects::new(opened.summary(), &opened.graph, bytes(&opened.heap));
         let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use hprof_index::layout::sizes::Sizes;
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
@@ -156,6 +157,6 @@ fn records_that_nearly_are_segments() {
     class(&mut heap, 0x10, 0);
     out.heap_segment(&heap);
     let mut bytes = out.into_bytes();
-    bytes.extend(block.repeat(400_000));
+    bytes.extend(block.repeat(400_000 / portion::step()));
     ends("segments in segments", bytes);
 }
