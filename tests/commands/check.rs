@@ -169,7 +169,10 @@ fn parts_are_of_the_heap_and_suspects_come_together() {
         rule("suspects", "measure = \"suspects\"\nmax = \"20 percent\""),
         rule("all", "measure = \"suspects\"\nmax = \"100 %\""),
         rule("arrays", "measure = \"retained\"\nof = \"byte[]\"\nmax = \"0.5 %\"\nseverity = \"warning\""),
-        rule("none", "measure = \"instances\"\nof = \"com.acme.Sesion\"\nobjects = \"reachable\"\nmax = 0"),
+        rule(
+            "none",
+            "measure = \"instances\"\nof = \"com.acme.Sesion\"\nobjects = \"reachable\"\nmax = 0\noptional = true",
+        ),
     ];
     let (json, code) = place.check(&rules.concat(), &[PLUGINS]);
     assert_eq!(code, 1);
@@ -196,7 +199,7 @@ fn exit_codes_come_in_their_order() {
     let none = place.path("none.hprof").to_str().unwrap().to_owned();
     let ok = rule("sessions", "measure = \"instances\"\nof = \"Session\"\nmax = 50");
     let few = rule("sessions", "measure = \"instances\"\nof = \"Session\"\nmax = 5");
-    let wrong = rule("sessions", "measure = \"instances\"\nof = \"Sesion\"\nmax = 5\nmust_match = true");
+    let wrong = rule("sessions", "measure = \"instances\"\nof = \"Sesion\"\nmax = 5");
     let code = |rules: &str, arguments: &[&str]| place.check(rules, arguments).1;
     assert_eq!(code(&ok, &[&fine]), 0);
     assert_eq!(code(&few, &[&fine]), 1);
@@ -206,7 +209,19 @@ fn exit_codes_come_in_their_order() {
     assert_eq!(code(&few, &[&damaged, &fine, "--allow-damaged"]), 1);
     assert_eq!(code(&ok, &[&no_dump, &damaged, "--allow-damaged"]), 2);
     assert_eq!(code(&few, &[&none, &fine]), 2);
-    assert_eq!(code(&wrong, &[&fine]), 2);
+    // What has no name of the dump fails, unless it may be missing.
+    assert_eq!(code(&wrong, &[&fine]), 1);
+    let (json, _) = place.check(&wrong, &[&fine]);
+    let row = &rows(&json)[0];
+    assert_eq!(
+        (&row["status"], &row["matched"], &row["value"]),
+        (&"failed".into(), &false.into(), &0.into())
+    );
+    let message = row["message"].as_str().unwrap();
+    assert!(message.contains("no class matches Sesion") && message.contains("optional = true"), "{message}");
+    assert_eq!(code(&(wrong.clone() + "optional = true\n"), &[&fine]), 0);
+    assert_eq!(code(&format!("optional = true\n{wrong}"), &[&fine]), 0);
+    assert_eq!(code(&format!("optional = true\n{wrong}optional = false\n"), &[&fine]), 1);
     // What could be read was checked all the same.
     let (json, _) = place.check(&few, &[&none, &fine, &no_dump, &damaged]);
     let seen: Vec<(&str, &str)> = rows(&json)
@@ -235,18 +250,17 @@ fn exit_codes_come_in_their_order() {
 }
 
 #[test]
-fn a_loader_that_must_match_is_one() {
+fn a_loader_that_is_not_there_fails() {
     let place = Folder::new();
-    let loaders = |of: &str, max: u32| {
-        rule("a", &format!("measure = \"loaders\"\nof = \"{of}\"\nmax = {max}\nmust_match = true"))
-    };
+    let loaders =
+        |of: &str, max: u32| rule("a", &format!("measure = \"loaders\"\nof = \"{of}\"\nmax = {max}"));
     for (of, max, expected) in [
         ("container.WebappLoader", 40, 0),
         ("container.WebappLoader", 39, 1),
         // A class loader of which there is no instance is one all the same.
         ("java.lang.ClassLoader", 0, 0),
-        ("String", 0, 2),
-        ("container.Plugin*", 0, 2),
+        ("String", 0, 1),
+        ("container.Plugin*", 0, 1),
     ] {
         let (json, code) = place.check(&loaders(of, max), &[PLUGINS]);
         assert_eq!(code, expected, "{of}: {json:#}");
@@ -366,11 +380,8 @@ fn a_place_that_diff_shows_is_one_of_the_dump() {
     // None of the keys is in both.
     assert!(!text.contains('{'), "{text}");
     let check = |of: &str| {
-        let rules = rule("place", &format!("measure = \"place\"\nof = \"{of}\"\nmax = 1\nmust_match = true"))
-            + &rule(
-                "growth",
-                &format!("measure = \"growth\"\nof = \"place {of}\"\nmax = 1\nmust_match = true"),
-            );
+        let rules = rule("place", &format!("measure = \"place\"\nof = \"{of}\"\nmax = 1"))
+            + &rule("growth", &format!("measure = \"growth\"\nof = \"place {of}\"\nmax = 1"));
         let (json, code) = place.check(&rules, &[&new, "--baseline", &old]);
         assert_eq!(code, 1, "{json:#}");
         [0, 1].map(|at| rows(&json)[at]["value"].as_u64().unwrap())
@@ -514,7 +525,7 @@ fn wrong_rules_are_named_with_line_and_column() {
             format!("{heap}max = 1\nseverity = \"errror\"\n"),
             ":5:12: there is no severity `errror`; did you mean error?",
         ),
-        (format!("{heap}max = 1\nmust_match = \"yes\"\n"), ":5:14: `must_match` is of type string"),
+        (format!("{heap}max = 1\noptional = \"yes\"\n"), ":5:12: `optional` is of type string"),
         (format!("{heap}max = 1\n{heap}max = 2\n"), ":6:8: there is a rule `a` in line 1 already"),
         ("[[rule]]\nmeasure = \"heap\"\nmax = 1\n".to_owned(), ":1:1: the rule has no `name`"),
         (rule("damaged", "measure = \"heap\"\nmax = 1"), ":2:8: `damaged` is what reports call"),

@@ -127,7 +127,7 @@ fn most_grown_class(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::check::{Limits, Range, Severity, Unmatched};
+    use crate::check::{Limits, Range, Severity};
     use crate::compare::places::{Label, Place, Places, Via};
     use hprof_parser::ObjectId;
 
@@ -175,7 +175,7 @@ mod tests {
             severity: Severity::Error,
             measure: Measure::Growth(Growing::Place(pattern.map(str::to_owned))),
             limits: Limits::Number(Range::Max(0)),
-            unmatched: Unmatched::Zero,
+            is_optional: false,
         };
         Comparison::default().growth(&rule, &measured(old), &measured(new))
     }

@@ -148,16 +148,6 @@ impl Measure {
     }
 }
 
-/// What it means if nothing in a dump has a name that a rule asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unmatched {
-    /// The figure is 0.
-    #[default]
-    Zero,
-    /// The rule is wrong.
-    Wrong,
-}
-
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
@@ -169,8 +159,9 @@ pub struct Rule {
     pub measure: Measure,
     /// What is allowed.
     pub limits: Limits,
-    /// What it means if no name matches.
-    pub unmatched: Unmatched,
+    /// Whether nothing in a dump needs to have the name that it asks for. Else the rule fails then: who misspells a name would
+    /// have a gate that is always open.
+    pub is_optional: bool,
 }
 
 /// What became of a rule.
@@ -178,7 +169,7 @@ pub struct Rule {
 pub enum Status {
     /// The figure is within the limits.
     Passed,
-    /// It is not.
+    /// It is not, or nothing has the name that is asked for.
     Failed,
     /// It cannot be told.
     Wrong,
@@ -197,12 +188,8 @@ impl Rule {
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
-        let is_wrong = self.unmatched == Unmatched::Wrong && matches!(measured.found, Found::NoMatch { .. });
-        let status = match (is_wrong, is_kept) {
-            (true, _) => Status::Wrong,
-            (false, true) => Status::Passed,
-            (false, false) => Status::Failed,
-        };
+        let is_missing = !self.is_optional && matches!(measured.found, Found::NoMatch { .. });
+        let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
         Verdict { status, limit }
     }
 }

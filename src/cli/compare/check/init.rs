@@ -14,8 +14,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::check::{
-    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, Unmatched,
-    measure,
+    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, measure,
 };
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
@@ -75,21 +74,16 @@ struct Example {
     of: Option<String>,
     /// Lines behind `of`.
     more: &'static str,
-    must_match: bool,
     measure: Measure,
 }
 
 impl Example {
     fn new(about: &'static str, name: impl Into<String>, measure: Measure) -> Self {
-        Self { about, name: name.into(), of: None, more: "", must_match: false, measure }
+        Self { about, name: name.into(), of: None, more: "", measure }
     }
 
     fn of(self, of: &str) -> Self {
         Self { of: Some(of.to_owned()), ..self }
-    }
-
-    fn must_match(self) -> Self {
-        Self { must_match: true, ..self }
     }
 
     fn more(self, more: &'static str) -> Self {
@@ -122,13 +116,12 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         )
         .of(&class),
         Example::new(
-            "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there; with `must_match` a name that no class has is an error.",
+            "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
             Measure::Instances(pattern, Scope::Reachable),
         )
         .of(&class)
-        .more("objects = \"reachable\"\n")
-        .must_match(),
+        .more("objects = \"reachable\"\n"),
         Example::new(
             "Class loaders; `of` is a pattern of their classes or names.",
             "class loaders",
@@ -172,8 +165,8 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         }
         text += example.more;
         // If no class has a name that makes an example, its rule is about none.
-        if example.must_match && !matches!(measured.found, Found::NoMatch { .. }) {
-            text += "must_match = true\n";
+        if matches!(measured.found, Found::NoMatch { .. }) {
+            text += "optional = true\n";
         }
         let _ = writeln!(text, "max = {limit}  # now: {now}");
     }
@@ -243,7 +236,7 @@ fn rule(measure: &Measure, limits: Limits) -> Rule {
         severity: Severity::default(),
         measure: measure.clone(),
         limits,
-        unmatched: Unmatched::default(),
+        is_optional: true,
     }
 }
 

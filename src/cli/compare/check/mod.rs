@@ -11,8 +11,6 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
-
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
@@ -167,12 +165,6 @@ impl Run {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
         let subject = Subject::measure(input, &rules);
         let rows = Row::of(&subject, &self.rules, baseline, damage);
-        let file = self.rules.path.display();
-        let errors = rows.iter().filter(|row| row.is_wrong_rule).map(|row| {
-            let (line, rule, dump) = (row.line.unwrap_or(1), &row.rule, &row.dump);
-            anyhow!("{file}:{line}: rule `{rule}` cannot be told of {dump}: {}", row.message)
-        });
-        self.errors.extend(errors);
         let (dump, one, is_read) = match subject.state {
             State::Read { dump, one, .. } => (dump, one, true),
             State::Unreadable(error) => {

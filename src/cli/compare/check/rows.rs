@@ -25,8 +25,6 @@ pub(super) struct Row {
     /// The figure and its limit, for people.
     shown: [String; 2],
     pub(super) message: String,
-    /// Whether the rule must match a class, and does not.
-    pub(super) is_wrong_rule: bool,
     /// Whether nothing has the name that the rule asks for.
     pub(super) is_unmatched: bool,
     /// Where the rule is.
@@ -117,7 +115,6 @@ impl Row {
             unit: None,
             shown: [String::new(), String::new()],
             message,
-            is_wrong_rule: false,
             is_unmatched: false,
             line: None,
         }
@@ -152,7 +149,6 @@ impl Row {
             bound: Some(verdict.limit.bound().name()),
             unit: Some(words::unit(&rule.measure, verdict.limit)),
             shown: words::figures(&rule.measure, &measured, &verdict),
-            is_wrong_rule: verdict.status == Status::Wrong,
             is_unmatched: matches!(measured.found, Found::NoMatch { .. }),
             ..Self::without_figure("", dump, verdict.status, words::message(rule, &measured, &verdict))
         })
@@ -261,7 +257,7 @@ pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
         .or_null(not_measured),
         Column::boolean(
             "matched",
-            "false if no class or place has a name that the rule asks for: it may be misspelt",
+            "false if no class or place has a name that the rule asks for: it may be misspelt. Without `optional` the rule fails then",
             |row: &&Row| (!row.is_unmatched).into(),
         ),
         Column::text("message", "the same as a sentence, with what was found", |row: &&Row| {

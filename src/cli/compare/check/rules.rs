@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::limits::{self, Given};
 use super::words;
 use hprof_parser::sniff::{Looks, sniff};
-use hprof_query::check::{Growing, Limits, Measure, Rule, Severity, Unmatched};
+use hprof_query::check::{Growing, Limits, Measure, Rule, Severity};
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
@@ -32,9 +32,9 @@ const MAX_SAID: usize = 300;
 const MAX_WRONG: usize = 20;
 
 /// The keys of the file.
-const TOP: &[&str] = &["baseline", "must_match", "rule"];
+const TOP: &[&str] = &["baseline", "optional", "rule"];
 /// The keys of a rule.
-const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "must_match"];
+const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "optional"];
 
 /// Names of what is reported besides rules.
 pub(super) const DAMAGED: &str = "damaged";
@@ -175,7 +175,7 @@ impl Reader {
         if let (Some(path), Some(value)) = (baseline, table.get("baseline")) {
             self.length(path, MAX_PATH, "baseline", value.span().start);
         }
-        let unmatched = self.must_match(table, Unmatched::default());
+        let is_optional = self.is_optional(table, false);
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
         let Some(value) = table.get("rule") else {
             self.wrong(
@@ -209,7 +209,7 @@ impl Reader {
         for value in array.iter() {
             let Some(table) = value.get_ref().as_table() else { continue };
             let (line, _) = position(text, value.span().start);
-            if let Some(rule) = self.rule(table, value.span().start, unmatched, (&rules, &lines)) {
+            if let Some(rule) = self.rule(table, value.span().start, is_optional, (&rules, &lines)) {
                 rules.push(rule);
                 lines.push(line);
             }
@@ -266,20 +266,13 @@ impl Reader {
         found
     }
 
-    fn must_match(&mut self, table: &DeTable<'_>, default: Unmatched) -> Unmatched {
-        let Some(value) = table.get("must_match") else { return default };
-        match value.get_ref().as_bool() {
-            Some(true) => Unmatched::Wrong,
-            Some(false) => Unmatched::Zero,
-            None => {
-                let found = value.get_ref().type_str();
-                self.wrong(
-                    value.span().start,
-                    format!("`must_match` is of type {found}; expected true or false"),
-                );
-                default
-            }
-        }
+    fn is_optional(&mut self, table: &DeTable<'_>, default: bool) -> bool {
+        let Some(value) = table.get("optional") else { return default };
+        value.get_ref().as_bool().unwrap_or_else(|| {
+            let found = value.get_ref().type_str();
+            self.wrong(value.span().start, format!("`optional` is of type {found}; expected true or false"));
+            default
+        })
     }
 
     /// Reads a rule; `None` if something is wrong with it.
@@ -287,14 +280,14 @@ impl Reader {
         &mut self,
         table: &DeTable<'_>,
         at: usize,
-        unmatched: Unmatched,
+        is_optional: bool,
         (before, lines): (&[Rule], &[u64]),
     ) -> Option<Rule> {
         let wrong = self.wrong.len();
         self.keys(table, KEYS, "a rule");
         let name = self.name(table, at, before, lines);
         let severity = self.word(table, "severity", &Severity::ALL.map(|one| (one.name(), one)));
-        let unmatched = self.must_match(table, unmatched);
+        let is_optional = self.is_optional(table, is_optional);
         let measure = self.measure(table, at);
         let limits = measure.as_ref().and_then(|measure| self.limits(table, at, measure));
         if self.wrong.len() > wrong {
@@ -305,7 +298,7 @@ impl Reader {
             severity: severity.unwrap_or_default(),
             measure: measure?,
             limits: limits?,
-            unmatched,
+            is_optional,
         })
     }
 
@@ -592,7 +585,7 @@ mod tests {
         assert_eq!(wrong(text).len(), 4, "{:#?}", wrong(text));
         assert_eq!(
             wrong(text)[0],
-            "4:1: unknown key `maximum`; the keys of a rule are name, severity, measure, of, objects, min, max, must_match"
+            "4:1: unknown key `maximum`; the keys of a rule are name, severity, measure, of, objects, min, max, optional"
         );
         assert!(wrong("x = [").first().unwrap().contains("this is not TOML"), "{:?}", wrong("x = ["));
         assert!(wrong("").first().unwrap().starts_with("1:1: there are no rules"));

@@ -173,8 +173,8 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text +=
             "; there are more places than are told apart, and what is left out counts with the place above";
     }
-    if verdict.status == Status::Wrong {
-        text += "; the rule has must_match";
+    if verdict.status == Status::Failed && matches!(measured.found, Found::NoMatch { .. }) {
+        text += "; with optional = true the rule would pass";
     }
     text
 }
@@ -236,7 +236,7 @@ pub(super) fn beginning(text: &str, most: usize) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use hprof_query::check::{Limits, Percent, Range, Severity, Unmatched};
+    use hprof_query::check::{Limits, Percent, Range, Severity};
 
     /// A figure and its limit for people, and the figure for programs.
     fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
@@ -247,7 +247,7 @@ mod tests {
             severity: Severity::Error,
             measure: Measure::Heap(Scope::Reachable),
             limits: Limits::Percent(range),
-            unmatched: Unmatched::Zero,
+            is_optional: false,
         };
         let measured = Measured { amount, whole, found: Found::Nothing, left_out: LeftOut::Nothing };
         let verdict = rule.judge(&measured);

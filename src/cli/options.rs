@@ -1,0 +1,125 @@
+//! Options that a command does not have, as other tools call them: what they are called here.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use hprof_query::classes::suggestions::names_like;
+
+/// Options of other tools, and what is called so here: of several the first that the command has.
+const HABITS: &[(&[&str], &[&str])] = &[
+    (&["limit", "n", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
+    (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by", "--by"]),
+    (&["group", "groupby", "g"], &["--group-by", "--group"]),
+    (&["json"], &["--format json"]),
+    (&["csv"], &["--format csv"]),
+    (&["markdown", "md"], &["--format markdown"]),
+    (&["output-format", "o", "output", "out"], &["--format", "--output", "--to"]),
+    (&["reachable", "only-live"], &["--live"]),
+    (&["dead", "garbage"], &["--unreachable"]),
+    (&["index", "cache-dir", "index-directory"], &["--index-dir"]),
+    (&["jobs", "j", "parallelism"], &["--threads"]),
+    (&["mem", "max-memory", "heap", "xmx"], &["--memory"]),
+    (&["silent", "no-progress"], &["--quiet"]),
+    (&["max-depth", "levels"], &["--depth"]),
+    (&["min-size", "min"], &["--min-retained"]),
+];
+
+/// The same error with what may have been meant, if an option is not known to `command`.
+pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[String]) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
+    let wrong = wrong.clone();
+    // That an option may be a value is true, and never what was meant.
+    error.remove(ContextKind::Suggested);
+    let behind = words.iter().skip_while(|word| !word.starts_with(wrong.as_str())).nth(1);
+    if let Some(tip) = tip(&wrong, behind.map(String::as_str), command) {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    } else if error.get(ContextKind::SuggestedArg).is_none()
+        && let Some(name) = wrong.strip_prefix("--")
+        && let Some(like) = names_like(name, command.get_arguments().filter_map(clap::Arg::get_long)).first()
+    {
+        // Letters that have changed their places.
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{like}")));
+    }
+    error
+}
+
+fn tip(wrong: &str, behind: Option<&str>, command: &clap::Command) -> Option<String> {
+    let name = wrong.trim_start_matches('-').split('=').next().unwrap_or_default().to_lowercase();
+    let (_, meant) = HABITS.iter().find(|(names, _)| names.contains(&name.as_str()))?;
+    let has = |option: &str| {
+        let long = option.trim_start_matches('-').split(' ').next();
+        command.get_arguments().any(|argument| argument.get_long() == long)
+    };
+    let mut options = meant.iter().copied().filter(|option| has(option));
+    // `-o json` is a format, `-o answer.json` a file.
+    let is_format = behind.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
+    let option = match options.next()? {
+        "--format" if !is_format && behind.is_some() => match options.next() {
+            Some(file) => file,
+            None => {
+                return Some(format!("'--format {}' prints the answer, '> FILE' keeps it", formats(command)));
+            }
+        },
+        option => option,
+    };
+    let value = behind.filter(|word| !word.starts_with('-') && !option.contains(' '));
+    Some(match value {
+        Some(value) => format!("'{option} {value}' does that here"),
+        None => format!("'{option}' does that here"),
+    })
+}
+
+/// The words of `--format`.
+fn formats(command: &clap::Command) -> String {
+    let format = command.get_arguments().find(|argument| argument.get_long() == Some("format"));
+    let words = format.map(|format| format.get_possible_values()).unwrap_or_default();
+    let words: Vec<&str> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
+    words.join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &[&str]) -> String {
+        let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        let program = crate::cli::command();
+        let error = program.clone().try_get_matches_from(&words).err().map(|error| {
+            let command = program.find_subcommand(line.get(1).copied().unwrap_or_default());
+            command.map_or_else(String::new, |command| with_tip(error, command, &words).to_string())
+        });
+        error.unwrap_or_default()
+    }
+
+    #[test]
+    fn words_of_other_tools_are_told_what_they_are_called_here() {
+        for (line, tip) in [
+            (&["hprof-cli", "histo", "a", "--limit", "5"][..], "'--top 5' does that here"),
+            (&["hprof-cli", "histo", "a", "-n", "5"], "'--top 5' does that here"),
+            (&["hprof-cli", "histo", "a", "--by", "retained"], "'--sort retained' does that here"),
+            (&["hprof-cli", "leaks", "a", "-o", "json"], "'--format json' does that here"),
+            (&["hprof-cli", "leaks", "a", "--json"], "'--format json' does that here"),
+            (&["hprof-cli", "dominators", "a", "--max-depth", "3"], "'--depth 3' does that here"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(tip) && !said.contains("as a value"), "{line:?}: {said}");
+        }
+        // What is only a slip is told by the parser.
+        let slip = said(&["hprof-cli", "histo", "a", "--tpo", "5"]);
+        assert!(slip.contains("--top") && !slip.contains("as a value"), "{slip}");
+    }
+
+    #[test]
+    fn every_option_that_is_told_is_one_of_a_command() {
+        let program = crate::cli::command();
+        for option in HABITS.iter().flat_map(|(_, options)| *options) {
+            let long = option.trim_start_matches('-').split(' ').next();
+            let has = |command: &clap::Command| command.get_arguments().any(|one| one.get_long() == long);
+            assert!(program.get_subcommands().any(has), "{option}");
+        }
+    }
+}
