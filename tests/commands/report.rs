@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value as Json;
+
 use crate::kit::evil;
 use crate::kit::process::{Place, sample};
 
@@ -157,6 +159,61 @@ fn no_values_are_told_if_none_are_wanted() {
     }
 }
 
+/// Compares two documents: all figures are the same, texts may be hidden. Gives how many figures there were.
+fn same_figures(at: &str, told: &Json, hidden: &Json) -> usize {
+    match (told, hidden) {
+        (Json::Object(told), Json::Object(hidden)) => {
+            let keys = |of: &serde_json::Map<String, Json>| of.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(keys(told), keys(hidden), "{at}");
+            // Which properties there are is a value: those of the user are left out.
+            let all = told.iter().filter(|(key, _)| !["properties", "no_values"].contains(&key.as_str()));
+            all.map(|(key, value)| same_figures(&format!("{at}/{key}"), value, &hidden[key])).sum()
+        }
+        // Names.
+        (Json::Array(told), Json::Array(_)) if !told.is_empty() && told.iter().all(Json::is_string) => 0,
+        (Json::Array(told), Json::Array(hidden)) => {
+            assert_eq!(told.len(), hidden.len(), "{at}");
+            let all = told.iter().zip(hidden).enumerate();
+            all.map(|(number, (told, hidden))| same_figures(&format!("{at}/{number}"), told, hidden)).sum()
+        }
+        (Json::Number(_) | Json::Bool(_), _) => {
+            assert_eq!(told, hidden, "{at}");
+            1
+        }
+        // A text that is not told.
+        (Json::String(_), Json::String(_) | Json::Null) | (Json::Null, Json::Null) => 0,
+        _ => panic!("{at}: {told} {hidden}"),
+    }
+}
+
+#[test]
+fn figures_are_the_same_with_values_hidden() {
+    for name in ["leaks/s1", "leaks/s4", "leaks/s5", "jdk/jdk17", "agent/all"] {
+        let place = Place::new("a.hprof", &sample(name));
+        std::fs::write(place.path("old.hprof"), sample("leaks/s3")).unwrap();
+        let old = place.path("old.hprof");
+        let sections = "overview,suspects,dominators,histogram,comparison,threads,loaders,waste,properties";
+        let all = |more: &[&str]| -> Json {
+            let arguments = ["--format", "json", "--sections", sections, "--compare", old.to_str().unwrap()];
+            let (code, text) = report(&place, &[&arguments[..], more].concat());
+            assert_eq!(code, Some(0), "{name}");
+            serde_json::from_str(&text).unwrap()
+        };
+        let (told, hidden) = (all(&[]), all(&["--no-values"]));
+        assert!(same_figures(name, &told, &hidden) > 500, "{name}");
+        // Duplicates are found by what they hold.
+        let waste = |document: &Json| -> u64 {
+            let of = |row: &&Json| row["document"]["command"] == "waste";
+            let waste = document["rows"].as_array().unwrap().iter().find(of).unwrap();
+            let kinds = waste["document"]["rows"].as_array().unwrap();
+            let strings = kinds.iter().find(|kind| kind["kind"] == "duplicate_strings").unwrap();
+            strings["count"].as_u64().unwrap()
+        };
+        assert_eq!(waste(&hidden), waste(&told), "{name}");
+        assert!(waste(&hidden) > 0 || name == "agent/all", "{name}");
+    }
+}
+
 #[test]
 fn names_of_a_hostile_dump_are_text_and_leave_room() {
     let made = evil::made(&format!("</style><script>alert(1)</script>\u{202e}{}", "x".repeat(60_000)));
@@ -170,6 +227,9 @@ fn names_of_a_hostile_dump_are_text_and_leave_room() {
     }
     let (_, markdown) = report(&place, &["--format", "markdown"]);
     assert!(!markdown.contains("<script>"));
+    // Nor does JSON tell a terminal anything; a parser gets the same text.
+    let (_, json) = report(&place, &["--format", "json"]);
+    assert!(!json.contains('\u{202e}') && json.contains("\\u202e"));
 }
 
 #[test]

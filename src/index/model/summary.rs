@@ -120,7 +120,7 @@ impl Summary {
     }
 
     /// Whether what objects hold is not told.
-    pub fn hides_values(&self) -> bool {
+    pub(crate) fn hides_values(&self) -> bool {
         self.hides_values
     }
 
@@ -321,7 +321,7 @@ impl Summary {
 
     /// The name that a loader was given, if it was given one: `app`.
     pub fn loader_name(&self, loader: ObjectId) -> Option<&str> {
-        Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty() && !self.hides_values)
+        Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty())
     }
 
     fn loader(&self, loader: ObjectId) -> Option<&LoaderRow> {

@@ -212,9 +212,6 @@ impl<'a> Objects<'a> {
 
     /// The characters of a java.lang.String by its fields, or the array of a builder; `None` if it is none.
     pub fn characters(&self, fields: &Fields<'a>) -> Option<Characters<'a>> {
-        if self.summary.hides_values() {
-            return None;
-        }
         let places = match self.string {
             Some((class, places)) if class == fields.class() => places,
             _ => StringFields::of(self.summary, fields.class())?,

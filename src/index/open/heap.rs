@@ -100,6 +100,12 @@ impl Heap {
         Ok((Self { file, summary: summary.hiding_values(options.hide_values), fresh }, graph))
     }
 
+    /// Whether what objects hold is not told ([`Options::hide_values`]). What is computed does not depend on it: it is read
+    /// where a label, a name or a key becomes a part of an answer.
+    pub fn hides_values(&self) -> bool {
+        self.summary.hides_values()
+    }
+
     /// Looks whether somebody has written to the dump since it was opened: an answer that was read from it meanwhile is
     /// one of neither dump. One that was replaced by another file, or removed, was read as it was.
     ///

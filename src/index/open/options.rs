@@ -11,6 +11,7 @@ pub struct Options {
     pub heap_dump: Option<u32>,
     /// Memory that building may take; by default what the machine allows.
     pub memory_bytes: Option<u64>,
-    /// Whether nothing is told of what objects hold: texts, numbers, names of threads and loaders.
+    /// Whether what objects hold is left out where answers name objects: labels, names of threads and loaders, keys of maps,
+    /// properties of the user. Figures are the same. Queries that ask for values, such as those for strings, answer them.
     pub hide_values: bool,
 }

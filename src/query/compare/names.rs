@@ -127,6 +127,11 @@ pub fn loader(summary: &Summary, loader: ObjectId) -> String {
     }
 }
 
+/// The same without the name that it was given, which is a value of the heap.
+pub fn unnamed_loader(text: &str) -> &str {
+    text.split_once(" '").map_or(text, |(class, _)| class)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

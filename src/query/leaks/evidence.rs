@@ -112,7 +112,7 @@ pub(super) struct Evidence<'a> {
     graph: &'a ObjectGraph,
     objects: Objects<'a>,
     forms: std::sync::Arc<Forms>,
-    view: View<'a>,
+    pub(super) view: View<'a>,
 }
 
 impl<'a> Evidence<'a> {
@@ -131,10 +131,6 @@ impl<'a> Evidence<'a> {
             label: if class.is_some() { None } else { self.view.label(object) },
             retained_bytes: self.graph.tree.retained_bytes_of(object).unwrap_or(0),
         }
-    }
-
-    pub(super) fn label(&self, object: ObjectIndex) -> Option<String> {
-        self.view.label(object)
     }
 
     /// The loader of an object's class, or of the class that it is the class object of.

@@ -533,13 +533,14 @@ impl<'a> Reader<'a> {
         let mut pools: rustc_hash::FxHashMap<String, Vec<u64>> = rustc_hash::FxHashMap::default();
         for position in positions {
             let object = tree.object_at(*position)?;
-            let name = self.evidence.label(object).unwrap_or_default();
+            let name = self.evidence.view.content(object).unwrap_or_default();
             pools.entry(pool(&name).to_owned()).or_default().push(tree.retained_bytes(*position));
         }
         let sum = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         let (name, bytes) =
             pools.into_iter().max_by_key(|(name, bytes)| (sum(bytes), Reverse(name.clone())))?;
-        Some((Some(name).filter(|name| !name.is_empty()), bytes))
+        let is_told = !name.is_empty() && !self.evidence.view.hides_values();
+        Some((Some(name).filter(|_| is_told), bytes))
     }
 
     /// The classes whose objects take most of what some objects retain.

@@ -40,6 +40,8 @@ pub struct Labels<'a> {
     /// ThreadLocals, and the static fields that hold them: class and name.
     thread_locals: OnceLock<IdMap<ObjectId, (ClassNumber, &'a str)>>,
     is_thread_local: ClassSet,
+    /// Whether what objects hold is not told.
+    hides_values: bool,
 }
 
 impl<'a> Labels<'a> {
@@ -53,17 +55,35 @@ impl<'a> Labels<'a> {
             forms: Arc::new(Forms::new(&objects)),
             thread_locals: OnceLock::new(),
             is_thread_local: ClassSet::of_name_and_below(summary, THREAD_LOCAL),
+            hides_values: heap.hides_values(),
         }
     }
 
     /// The label of an object, if it has one. Not escaped.
     pub fn label(&self, object: ObjectIndex) -> Option<String> {
+        if self.tells_nothing_of(object) { self.other(object).map(shortened) } else { self.content(object) }
+    }
+
+    /// The same where it is compared and not told: also of a heap whose values are hidden.
+    pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.other(object)?)))
     }
 
-    /// The same, but not cut to a few words. Bounded all the same.
+    /// As [`Labels::label`], but not cut to a few words. Bounded all the same.
     pub fn whole(&self, object: ObjectIndex) -> Option<String> {
-        self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text).or_else(|| self.other(object))
+        let is_told = !self.tells_nothing_of(object);
+        let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();
+        meaning.map(|meaning| meaning.text).or_else(|| self.other(object))
+    }
+
+    /// Whether texts that were read in the dump are not told.
+    pub(crate) fn hides_values(&self) -> bool {
+        self.hides_values
+    }
+
+    /// Whether what an object means is not told. The name of a class is no value.
+    fn tells_nothing_of(&self, object: ObjectIndex) -> bool {
+        self.hides_values && self.objects.graph.class_of_class_object(object).is_none()
     }
 
     /// What there is to say of an object that means nothing by itself.

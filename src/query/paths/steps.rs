@@ -105,6 +105,16 @@ impl<'a> View<'a> {
         self.labels.label(object)
     }
 
+    /// The same where it is compared and not told.
+    pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
+        self.labels.content(object)
+    }
+
+    /// Whether texts that were read in the dump are not told.
+    pub(crate) fn hides_values(&self) -> bool {
+        self.labels.hides_values()
+    }
+
     /// An object that `holder` holds.
     pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> Step {
         self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))
@@ -230,7 +240,7 @@ impl<'a> View<'a> {
     }
 
     fn thread_name(&self, serial: u32, thread: Option<ObjectIndex>) -> Option<String> {
-        if self.edges.summary.hides_values() {
+        if self.labels.hides_values() {
             return None;
         }
         thread.and_then(|thread| self.labels.label(thread)).or_else(|| {

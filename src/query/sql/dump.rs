@@ -277,11 +277,7 @@ impl Dump {
             let known = inside.path(path)?;
             let (fields, places) = &*known;
             let value = fields.value(objects, object, &objects.record(object)?, places)?;
-            let Some(target) = objects.object(value) else {
-                let is_hidden = value.kind != BasicType::Object && objects.summary.hides_values();
-                let is_told = !is_hidden || inside.is_length(object, path);
-                return is_told.then(|| primitive(value)).flatten();
-            };
+            let Some(target) = objects.object(value) else { return primitive(value) };
             match objects.string(target) {
                 Some(text) => Some(Told::Text(text.text(MAX_TEXT))),
                 None => reference(value),
@@ -291,20 +287,6 @@ impl Dump {
 }
 
 impl Inside<'_> {
-    /// Whether a path that leads to a value ends with the length of an array: that is a size, and not what an object holds.
-    fn is_length(&self, object: ObjectIndex, path: &str) -> bool {
-        let holder = || {
-            let objects = &self.tables.context().objects;
-            let Some((before, _)) = path.rsplit_once('.') else { return objects.record(object) };
-            let known = self.path(before)?;
-            let (fields, places) = &*known;
-            let value = fields.value(objects, object, &objects.record(object)?, places)?;
-            objects.record(objects.object(value)?)
-        };
-        // Arrays have nothing else that a path can name.
-        holder().is_some_and(|record| record.length().is_some())
-    }
-
     /// A path of fields, and where its fields are; `None` if the text is no path.
     fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);

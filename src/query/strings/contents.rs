@@ -52,9 +52,6 @@ pub(crate) fn characters_at<'a>(
     place: u64,
     string: ObjectIndex,
 ) -> Option<Characters<'a>> {
-    if objects.summary.hides_values() {
-        return None;
-    }
     if place & 3 == Form::Part as u64 {
         return objects.string(string);
     }

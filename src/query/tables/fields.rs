@@ -114,7 +114,7 @@ impl Table for Fields<'_> {
                 batch.column(5).boolean(Some(value.is_some()));
                 batch.column(6).id(value.and_then(Bits::reference));
                 if wanted.has(7) {
-                    let text = value.filter(|_| !summary.hides_values()).and_then(primitive);
+                    let text = value.and_then(primitive);
                     batch.column(7).text(text.as_deref());
                 }
             }

@@ -154,7 +154,6 @@ impl<'a> OfClass<'a> {
                 continue;
             }
             let value = place(column - FIELDS).and_then(|place| place.value(bytes, summary.id_size()));
-            let value = value.filter(|value| value.kind == BasicType::Object || !summary.hides_values());
             let values = batch.column(column);
             match declared.kind {
                 Kind::Id => values.id(value.and_then(Bits::reference)),

@@ -122,9 +122,6 @@ impl<'a> ThreadFields<'a> {
 
     /// The characters of the name.
     pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
-        if self.objects.summary.hides_values() {
-            return None;
-        }
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
             // Old JDKs keep the characters themselves.

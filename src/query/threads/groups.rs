@@ -163,8 +163,9 @@ impl Threads<'_> {
         let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
         let first = threads.first().and_then(|(_, name)| *name);
         let is_one_name = threads.iter().all(|(_, name)| *name == first);
+        let name = if is_one_name { first.map(str::to_owned) } else { pool.map(|pool| format!("{pool}*")) };
         Group {
-            name: if is_one_name { first.map(str::to_owned) } else { pool.map(|pool| format!("{pool}*")) },
+            name: name.filter(|_| !self.labels.hides_values()),
             threads: threads.len() as u64,
             states: states.filter(|(_, threads)| *threads > 0).collect(),
             virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,

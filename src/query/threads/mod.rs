@@ -496,8 +496,13 @@ impl<'a> Threads<'a> {
     fn name(&self, object: ObjectIndex) -> Option<Name<'a>> {
         match self.fields.thread(object) {
             Some(fields) => self.fields.name(fields).map(Name::Characters),
-            None => self.labels.label(object).map(Name::Label),
+            None => self.labels.content(object).map(Name::Label),
         }
+    }
+
+    /// The name of a thread, if names are told.
+    fn told_name(&self, object: ObjectIndex) -> Option<Name<'a>> {
+        self.name(object).filter(|_| !self.labels.hides_values())
     }
 
     fn object(&self, object: ObjectIndex) -> Object {
@@ -519,7 +524,7 @@ impl<'a> Threads<'a> {
         let mut thread = Thread {
             object: self.id(object),
             class: self.graph.objects.class(object),
-            name: self.name(object).map(|name| name.text(row.name)),
+            name: self.told_name(object).map(|name| name.text(row.name)),
             thread_id: number("tid"),
             is_daemon: held("daemon").map(|value| value.bits != 0).or(is_virtual.then_some(true)),
             priority: held("priority").and_then(|value| value.integer()).or(is_virtual.then_some(5)),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{desk, messages};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::histogram::{Scope, SortBy, With};
 use hprof_query::compare::Change;
 use hprof_query::compare::classes::{Census, Figures, GroupBy, Question, Row};
+use hprof_query::compare::names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -169,6 +170,11 @@ fn title(group_by: GroupBy) -> &'static str {
     }
 }
 
+/// A loader as it is told.
+fn told_loader(text: &str) -> &str {
+    if desk::hides_values() { names::unnamed_loader(text) } else { text }
+}
+
 fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
     let name = |column: Column<'a, &'a Row>| column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
     let loader = || {
@@ -176,7 +182,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
             "loader",
             "the class loader: its class, and in quotes the name that it was given; `<boot loader>`. Loaders of one class \
              without names are one",
-            |row: &&Row| row.key.loader.as_deref().into(),
+            |row: &&Row| row.key.loader.as_deref().map(told_loader).into(),
         )
         .or_null("the class has no class object in the dump")
     };

@@ -41,7 +41,7 @@ pub(super) fn special(
     }
     for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {
         // Virtual threads mostly have none.
-        if let Some(name) = labels.label(thread).filter(|name| !name.is_empty()) {
+        if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
             special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
         }
     }

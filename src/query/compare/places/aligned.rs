@@ -41,6 +41,8 @@ pub struct Aligned {
     pub below: Vec<Vec<u32>>,
     /// The places at the top.
     pub top: Vec<u32>,
+    /// Whether keys of maps and names of threads are not told.
+    pub(super) hides_values: bool,
 }
 
 impl Aligned {
@@ -73,6 +75,7 @@ impl Aligned {
             }
             aligned.figures.push(figures);
             aligned.reachable_bytes.push(dump.reachable_bytes);
+            aligned.hides_values |= dump.hides_values;
         }
         for figures in &mut aligned.figures {
             figures.resize(aligned.parents.len(), Figures::default());
@@ -140,6 +143,7 @@ impl Aligned {
         let mut aligned = Self {
             figures: vec![Vec::new(); self.figures.len()],
             reachable_bytes: self.reachable_bytes.clone(),
+            hides_values: self.hides_values,
             ..Self::default()
         };
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();

@@ -35,9 +35,6 @@ pub(super) fn keys(
     vias: &mut Pool<Via>,
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
-    if summary.hides_values() {
-        return FxHashMap::default();
-    }
     let is_map = |class: &ClassNumber| {
         forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && of.wraps.is_none())
     };
@@ -88,7 +85,7 @@ fn text(objects: &Objects<'_>, labels: &Labels<'_>, key: Bits) -> Option<String>
     {
         return None;
     }
-    let text = labels.label(key)?;
+    let text = labels.content(key)?;
     Some(match text.char_indices().nth(MAX_CHARS) {
         None => text,
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),

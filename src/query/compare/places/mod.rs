@@ -69,6 +69,8 @@ pub struct Places {
     pub reachable_objects: u64,
     /// Whether there were more places than are told apart: what is left out counts with the place above.
     pub is_cut: bool,
+    /// Whether keys of maps and names of threads are not told.
+    pub hides_values: bool,
 }
 
 impl Places {

@@ -125,7 +125,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         builder.object(depth, found, bytes);
     });
     builder.close(0);
-    Ok(builder.finish())
+    Ok(Places { hides_values: heap.hides_values(), ..builder.finish() })
 }
 
 /// What is looked up of an object before the pass comes to it.
@@ -563,6 +563,7 @@ impl Builder<'_> {
             reachable_bytes: graph.tree.reachable_bytes(),
             reachable_objects: graph.tree.reachable().into(),
             is_cut,
+            hides_values: false,
         }
     }
 }

@@ -22,12 +22,16 @@ enum Keys {
 impl Aligned {
     /// A place as labels from the top: fields, and classes where no field says them.
     pub fn labels(&self, place: u32) -> Vec<String> {
-        self.words(place, |name| name, Keys::Shown)
+        self.words(place, |name| name, self.shown())
     }
 
     /// A place in one line. Classes have no packages but in static fields.
     pub fn text(&self, place: u32) -> String {
-        self.words(place, simple, Keys::Shown).join(ARROW)
+        self.words(place, simple, self.shown()).join(ARROW)
+    }
+
+    fn shown(&self) -> Keys {
+        if self.hides_values { Keys::Hidden } else { Keys::Shown }
     }
 
     /// The same with `{*}` for keys, which are content of the heap.
@@ -38,7 +42,7 @@ impl Aligned {
     /// The keys of a place, from the top.
     pub fn keys(&self, place: u32) -> Vec<&str> {
         let via = |place| match &self.label(place).via {
-            Via::ValueOf(key) => Some(&**key),
+            Via::ValueOf(key) if !self.hides_values => Some(&**key),
             _ => None,
         };
         self.path(place).into_iter().filter_map(via).collect()
@@ -79,6 +83,7 @@ impl Aligned {
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),
                 Via::Thread(name) => {
+                    let name = if self.hides_values { "*" } else { name };
                     let mut thread = String::from("thread ");
                     let _ = write!(thread, "\"{name}\"");
                     words.push(thread);

@@ -100,9 +100,6 @@ impl<'a> Meanings<'a> {
             text.push(self.class_name(class)?);
             return Some(());
         }
-        if self.objects.summary.hides_values() {
-            return None;
-        }
         match self.objects.record(object)? {
             // Buffers are filled up with zeros.
             Record::PrimitiveArray(PrimitiveArray {

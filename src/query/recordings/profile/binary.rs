@@ -30,7 +30,12 @@ pub struct Want {
 /// [`Error::Unpack`].
 pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile, Error> {
     let bytes = heap.bytes(progress)?;
-    let records = Records { summary: heap.summary(), bytes, frames: Frames::new(heap.summary(), bytes) };
+    let records = Records {
+        summary: heap.summary(),
+        bytes,
+        frames: Frames::new(heap.summary(), bytes),
+        hides_values: heap.hides_values(),
+    };
     let mut profile = Profile {
         format: heap.summary().version().name().to_owned(),
         created: records.date(0),
@@ -107,6 +112,8 @@ struct Records<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     frames: Frames<'a>,
+    /// Whether names of threads are not told.
+    hides_values: bool,
 }
 
 impl<'a> Records<'a> {
@@ -138,19 +145,27 @@ impl<'a> Records<'a> {
     }
 
     fn threads(&self) -> Vec<StartedThread> {
-        if self.summary.hides_values() {
-            return Vec::new();
-        }
         let mut ended: Vec<u64> = self.summary.record_values(tag::END_THREAD).collect();
         ended.sort_unstable();
-        let threads = self.summary.threads().iter().map(|row| StartedThread {
-            serial: row.serial.get(),
-            object: row.id.into(),
-            trace: row.trace.into(),
-            name: self.text(row.name.get()),
-            group: self.text(row.group.get()),
-            parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
-            ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
+        let threads = self.summary.threads().iter().map(|row| {
+            let thread = StartedThread {
+                serial: row.serial.get(),
+                object: row.id.into(),
+                trace: row.trace.into(),
+                name: format!("thread {}", row.serial.get()),
+                group: String::new(),
+                parent_group: None,
+                ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
+            };
+            if self.hides_values {
+                return thread;
+            }
+            StartedThread {
+                name: self.text(row.name.get()),
+                group: self.text(row.group.get()),
+                parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
+                ..thread
+            }
         });
         threads.collect()
     }
