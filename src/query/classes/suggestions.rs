@@ -7,6 +7,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
+use crate::objects::selection::with_digits_of;
+
 /// Names that are offered.
 const MAX_NAMES: usize = 5;
 /// Longer names are not offered: a hostile dump can have one of 64 KB, or of 300 MB.
@@ -72,6 +74,10 @@ pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) 
 /// Ids of objects next to one that is not there, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     let addresses = &graph.objects.addresses;
+    // Nothing is nearer than what was meant: the `0x` was left out.
+    if let Some(meant) = with_digits_of(id).filter(|other| addresses.index_of(*other).is_some()) {
+        return vec![meant];
+    }
     // Ids ascend with indices.
     let (mut low, mut high) = (0, addresses.objects());
     while low < high {

@@ -1,8 +1,9 @@
 //! What users select: objects by id or class, threads by name or id.
 //!
-//! An object ID is hexadecimal, with `0x` or without, as the agent's texts and other tools print it. Without `0x` it has to
-//! begin with a digit, or to be long and contain one: `cafe` is the name of a class. What can be both (`decade20`) is the
-//! class if the dump contains one of that name, else the object: [`Selection::settled`].
+//! An object ID is hexadecimal with `0x`, and decimal without, as tables for other engines and OQL's `@objectAddress` have it.
+//! Digits with letters among them can only be hexadecimal, as the agent's texts print them: without `0x` they have to begin
+//! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
+//! if the dump contains one of that name, else the object: [`Selection::settled`].
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -46,16 +47,17 @@ pub struct NoObjectId(String);
 /// Digits of an ID without `0x` that may begin with a letter. Fewer are the name of a class, as `Cafe` is.
 const LONG_ID: usize = 8;
 
-/// Reads an object ID: hexadecimal, with `0x` or without.
+/// Reads an object ID: decimal digits, or hexadecimal ones with `0x`, or with letters among them.
 ///
 /// # Errors
 /// If it is none.
 pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let digits = without_prefix(text).unwrap_or(text);
     // `from_str_radix` would take a sign.
     Some(digits)
         .filter(|digits| is_hexadecimal(digits))
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .and_then(|digits| u64::from_str_radix(digits, if is_decimal { 10 } else { 16 }).ok())
         .map(ObjectId)
         .ok_or_else(|| NoObjectId(text.to_owned()))
 }
@@ -63,6 +65,11 @@ pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
 /// Reads an object ID that has to have its `0x`: where numbers and texts mean themselves.
 pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
     without_prefix(text).and_then(|_| object_id(text).ok())
+}
+
+/// What somebody meant who left out the `0x`: an ID that was read as decimal, by its digits as hexadecimal ones.
+pub fn with_digits_of(id: ObjectId) -> Option<ObjectId> {
+    u64::from_str_radix(&id.0.to_string(), 16).ok().map(ObjectId)
 }
 
 /// Whether a text is meant as an object ID, where it could also be a name.
@@ -220,13 +227,17 @@ mod tests {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
         assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
         assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
-        for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "11112222333344445"] {
+        for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "111122223333444455556"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
             assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
         }
-        assert_eq!(what("10"), Ok(What::Object(ObjectId(16))));
+        // Decimal, as tables have it; the same digits with 0x are another object.
+        assert_eq!(what("4229857528"), Ok(What::Object(ObjectId(0xfc1e_80f8))));
+        assert_eq!(what("0x4229857528"), Ok(What::Object(ObjectId(0x42_2985_7528))));
+        assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));
+        assert_eq!((what("10"), with_digits_of(ObjectId(u64::MAX))), (Ok(What::Object(ObjectId(10))), None));
         assert_eq!(what("f058b2e0"), Ok(What::Object(ObjectId(0xf058_b2e0))));
         for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
             assert_eq!(what(class), Ok(What::Classes(class.parse().unwrap())), "{class}");
@@ -240,7 +251,7 @@ mod tests {
         let matches =
             |pattern: &str, name| pattern.parse::<ThreadPattern>().unwrap().matches(ObjectId(16), Some(name));
         assert!(matches("0x10", "x") && !matches("0x11", "x"));
-        assert!(matches("00000010", "x") && !matches("10", "x") && matches("10", "a-10"));
+        assert!(matches("00000016", "x") && !matches("16", "x") && matches("10", "a-10"));
         assert!(matches("pool-1", "pool-1-thread-2") && !matches("pool-2", "pool-1-thread-2"));
         assert!(matches("main*", "main") && matches("*main", "a.main") && !matches("main*", "a.main"));
         assert!(matches("pool-*-thread-*", "pool-1.2-thread-3") && !matches("a*b*c", "acb"));

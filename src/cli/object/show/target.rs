@@ -86,10 +86,19 @@ mod tests {
         assert_eq!(id("0x7c00012a8"), Ok((What::Object(ObjectId(0x7_c000_12a8)), None)));
         assert_eq!(id("0x10[0..20]"), Ok((What::Object(ObjectId(16)), Some(0..20))));
         assert_eq!(id("0x10[5]"), Ok((What::Object(ObjectId(16)), Some(5..6))));
-        assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(16)), Some(7..u64::MAX))));
-        for wrong in
-            ["", "0x", "0xg", "1z", "0x0x1", "11112222333344445", "0x1[x]", "0x1[5..1]", "0x1[-1]", "0x1[+1]"]
-        {
+        assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(10)), Some(7..u64::MAX))));
+        for wrong in [
+            "",
+            "0x",
+            "0xg",
+            "1z",
+            "0x0x1",
+            "111122223333444455556",
+            "0x1[x]",
+            "0x1[5..1]",
+            "0x1[-1]",
+            "0x1[+1]",
+        ] {
             assert!(target(wrong).is_err(), "{wrong}");
         }
     }
