@@ -1,7 +1,7 @@
 //! An answer: rows by declared columns and what stands beside them, in any format.
 //!
-//! Rows are made while they are written: an answer of millions of them takes no memory, but as a table, whose columns are
-//! as wide as their widest cell.
+//! Rows are made while they are written: an answer of millions of them takes no memory. As a table the first some thousands
+//! are put together, which say how wide columns are.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -15,7 +15,7 @@ use super::grid::{self, Grid, Piece};
 use super::json::{self, Dump};
 use super::number::grouped;
 use super::rows::{Below, Cells, Cursor, Rows};
-use super::table::{self, Builder, Style};
+use super::table::{self, Builder, Parts, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
 
@@ -281,17 +281,21 @@ impl ErasedAnswer<'_> {
     fn write_table(self, out: &mut dyn Write, style: Style) -> io::Result<u64> {
         let Self { schema, rows, around } = self;
         around.above.into_iter().try_for_each(|section| section.write(out, style))?;
-        let mut table = Builder::of(schema);
-        let shown = table.push_all(schema, rows);
-        for total in &around.totals {
-            table.total_by_title(total);
-        }
-        match around.no_rows {
-            NoRows::Nothing if shown == 0 => {}
-            NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
-            // All of it stands above and below.
-            _ if table.has_no_columns() => {}
-            _ => table.write(out, style)?,
+        let mut parts = Parts::new(schema, &around.totals, style);
+        let mut shown = 0;
+        loop {
+            let (part, count, is_last) = parts.next(rows);
+            shown += count;
+            match around.no_rows {
+                NoRows::Nothing if shown == 0 => {}
+                NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
+                // All of it stands above and below.
+                _ if parts.has_no_columns() => {}
+                _ => parts.write(part, out, is_last)?,
+            }
+            if is_last {
+                break;
+            }
         }
         if let Some((total, what)) = around.matching {
             more_rows(out, total.saturating_sub(shown), what, style)?;

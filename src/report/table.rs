@@ -45,6 +45,57 @@ struct Row {
 pub const LONGEST_CELL: usize = 1000;
 /// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
 pub const MAX_BYTES: usize = 1 << 26;
+/// Rows of an answer that are put together at a time. The first so many say how wide columns are; those behind them are
+/// written as they come, so that an answer of any length takes no more memory than these.
+pub(super) const PART: u64 = 1 << 13;
+
+/// What the first part of a table has found out for the others.
+#[derive(Debug)]
+struct Found {
+    /// By column: how wide its cells may be; `None` of a column that is left out.
+    rooms: Vec<Option<usize>>,
+    /// By column that is shown: how wide its cells were.
+    widths: Vec<usize>,
+    is_cut: bool,
+}
+
+/// A table that is written in parts.
+pub(super) struct Parts<'m> {
+    schema: &'m Schema,
+    totals: &'m [Vec<(&'static str, String)>],
+    style: Style,
+    found: Option<Found>,
+}
+
+impl<'m> Parts<'m> {
+    /// A table of an answer's columns, with rows of totals.
+    pub(super) fn new(schema: &'m Schema, totals: &'m [Vec<(&'static str, String)>], style: Style) -> Self {
+        Self { schema, totals, style, found: None }
+    }
+
+    /// Whether it has no columns to show rows in.
+    pub(super) fn has_no_columns(&self) -> bool {
+        self.schema.shown().next().is_none()
+    }
+
+    /// Puts the next part together; and says how many rows it has, and whether there are no others.
+    pub(super) fn next(&self, rows: &mut dyn Rows) -> (Builder, u64, bool) {
+        let mut part = Builder::of(self.schema);
+        part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
+        self.totals.iter().for_each(|total| part.total_by_title(total));
+        let (count, is_last) = part.push_some(self.schema, rows, PART);
+        (part, count, is_last)
+    }
+
+    /// Writes a part.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub(super) fn write(&mut self, part: Builder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
+        self.found = Some(part.write_part(out, self.style, self.found.take(), is_last)?);
+        Ok(())
+    }
+}
 
 impl Builder {
     /// A table with these columns, of which the last is shortened to fit the terminal.
@@ -86,16 +137,24 @@ impl Builder {
         self.push_row(Row { cells, below: Vec::new() });
     }
 
-    /// Adds all rows by declared columns, and the lines below them. Returns how many there were.
-    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) -> u64 {
+    /// Adds all rows by declared columns, and the lines below them.
+    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) {
+        self.push_some(schema, rows, u64::MAX);
+    }
+
+    /// Adds up to so many rows. Returns how many there were, and whether these are all.
+    fn push_some(&mut self, schema: &Schema, rows: &mut dyn Rows, most: u64) -> (u64, bool) {
         let mut count = 0;
-        while rows.advance() {
+        while count < most {
+            if !rows.advance() {
+                return (count, true);
+            }
             let cells = schema.shown().map(|(at, _)| escape::text(&table_cell(&*rows, at)).into_owned());
             let row = Row { cells: cells.collect(), below: rows.below() };
             self.push_row(row);
             count += 1;
         }
-        count
+        (count, false)
     }
 
     fn push_row(&mut self, mut row: Row) {
@@ -141,11 +200,6 @@ impl Builder {
         }
     }
 
-    /// Whether it has no columns to show rows in.
-    pub(super) fn has_no_columns(&self) -> bool {
-        self.columns.is_empty()
-    }
-
     /// By column: how wide its cells may be; `None` of a column that is left out.
     fn rooms(&self, terminal: Option<u16>) -> Vec<Option<usize>> {
         let measure = |of: fn(&str) -> usize| -> Vec<usize> {
@@ -179,16 +233,33 @@ impl Builder {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        self.write_part(out, style, None, true).map(drop)
+    }
+
+    /// Writes the table, or what of it comes behind another part.
+    fn write_part(
+        self,
+        out: &mut dyn Write,
+        style: Style,
+        before: Option<Found>,
+        is_last: bool,
+    ) -> io::Result<Found> {
         // A pipe gets all as wide as it is.
         let is_fitted = style.width.is_some() || style.color;
-        let rooms =
-            if is_fitted { self.rooms(style.width) } else { vec![Some(usize::MAX); self.columns.len()] };
-        let Self { columns, rows, footer, .. } = self;
+        let (rooms, widths) = match before {
+            Some(found) => (found.rooms, Some(found.widths)),
+            None if is_fitted => (self.rooms(style.width), None),
+            None => (vec![Some(usize::MAX); self.columns.len()], None),
+        };
+        let is_first = widths.is_none();
+        let Self { columns, rows, footer, is_cut, .. } = self;
         let kept: Vec<(&Header, usize)> =
             columns.iter().zip(&rooms).filter_map(|(header, room)| Some((header, (*room)?))).collect();
         let fit = |row: Vec<String>| -> Vec<String> {
             let cells = row.into_iter().zip(&columns).zip(&rooms);
-            cells.filter_map(|((cell, header), room)| Some(fit_cell(cell, header.fit, (*room)?))).collect()
+            // A pipe gets all of a cell, also if its column was less wide before.
+            let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
+            cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
         let mut table = Table::new();
         table
@@ -196,8 +267,16 @@ impl Builder {
             .set_content_arrangement(ContentArrangement::Disabled)
             .force_no_tty();
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
-        if has_titles {
-            table.set_header(fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
+        match &widths {
+            // No line of it is written: columns are at least as wide as before.
+            Some(widths) => {
+                table.set_header(widths.iter().map(|width| "x".repeat(*width)));
+            }
+            None if has_titles => {
+                let titles = columns.iter().map(|header| header.title.clone().into_owned());
+                table.set_header(fit(titles.collect()));
+            }
+            None => {}
         }
         // By line of the table: what stands below it.
         let mut below = Vec::with_capacity(rows.len());
@@ -208,9 +287,11 @@ impl Builder {
             below.push(row.below);
             table.add_row(cells);
         }
-        for row in footer {
+        // Widths are those of the totals too, wherever they stand.
+        for row in footer.into_iter().filter(|_| is_last || is_first) {
             table.add_row(fit(row));
         }
+        let totals = if is_last { usize::MAX } else { 0 };
         let (mut start, mut bold) = (0usize, Vec::new());
         for (column, (header, room)) in kept.iter().enumerate() {
             if header.ink == Ink::Bold {
@@ -225,12 +306,16 @@ impl Builder {
             });
         }
         let all = std::slice::from_ref(&(0..usize::MAX));
+        let widths = table.column_max_content_widths().into_iter().map(usize::from).collect();
         let mut lines = table.lines();
-        if has_titles && let Some(titles) = lines.next() {
+        if (has_titles || !is_first)
+            && let Some(titles) = lines.next().filter(|_| is_first)
+        {
             write_line(out, titles.trim_end(), all, style)?;
         }
+        let of_rows = below.len();
         let mut below = below.into_iter();
-        for line in lines {
+        for line in lines.take(of_rows.saturating_add(totals)) {
             // Behind the rows there are the totals.
             let below = below.next();
             write_line(out, line.trim_end(), if below.is_some() { &bold } else { all }, style)?;
@@ -241,14 +326,14 @@ impl Builder {
             room.is_none() && !matches!(header.fit, Fit::Secondary { .. })
         });
         let missing: Vec<&str> = missing.map(|(header, _)| header.title.as_ref()).collect();
-        if !missing.is_empty() {
+        if is_last && !missing.is_empty() {
             write_text(
                 out,
                 &format!("no room for {} (--format csv has all columns)", missing.join(", ")),
                 style,
             )?;
         }
-        Ok(())
+        Ok(Found { rooms, widths, is_cut })
     }
 }
 
@@ -297,6 +382,7 @@ fn cut(row: &mut [String]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::number::grouped;
 
     fn sample(style: Style) -> String {
         let mut table = Builder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
@@ -306,6 +392,37 @@ mod tests {
         let mut out = Vec::new();
         table.write(&mut out, style).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_long_table_is_written_in_parts_as_if_it_were_one() {
+        use crate::answer::Answer;
+        use crate::column::{Column, Columns};
+        use crate::{Format, json::Dump};
+        let written = |rows: u64, style: Style| {
+            let columns = Columns::new([
+                Column::integer("number", "", |row: &u64| (*row).into()).header("number"),
+                Column::text("name", "", |row: &u64| format!("name {}", row % 100).into()).header("name"),
+            ]);
+            let answer = Answer::new(columns, 0..rows).total([("number", "all".to_owned())]);
+            let mut out = Vec::new();
+            answer.write(&mut out, Format::Table, style, "x", &Dump::default()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        for style in [Style::default(), Style { width: Some(80), color: false }] {
+            for rows in [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 7] {
+                let text = written(rows, style);
+                let lines: Vec<&str> = text.lines().collect();
+                assert_eq!(lines.len() as u64, rows + 2, "{rows}");
+                assert!(lines[0].trim_start().starts_with("number"));
+                // The first part says how wide columns are, and those behind it keep to that.
+                for (row, line) in (0..rows).zip(&lines[1..]) {
+                    let width = if rows > PART { 6 } else { line.find("name").unwrap() - 2 };
+                    assert_eq!(*line, format!("{:>width$}  name {}", grouped(row), row % 100), "{rows}");
+                }
+                assert!(lines.last().unwrap().trim_start().starts_with("all"), "{rows}");
+            }
+        }
     }
 
     #[test]

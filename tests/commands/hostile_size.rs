@@ -118,6 +118,29 @@ fn a_million_threads_are_listed_counted_and_found() {
     }
 }
 
+/// A table of all rows takes no more memory than one of some: it is written while it is made.
+#[test]
+fn all_rows_of_a_table_need_little_memory() {
+    let place = Place::new();
+    many_threads(&place.file(), THREADS / 5);
+    let mut first = place.run(700_000, "roots", &["--top", "0"]);
+    assert_eq!(first.0, 0);
+    // Titles, two roots for each thread, a line for each kind, a line of totals and such.
+    let rows = first.1.lines().count();
+    assert!((400_000..400_100).contains(&rows), "{rows}");
+    for (command, more) in [
+        ("threads", &["--top", "0"][..]),
+        ("instances", &["java.lang.Thread", "--top", "0"]),
+        #[cfg(feature = "sql")]
+        ("sql", &["SELECT * FROM roots", "--top", "0"]),
+        ("oql", &["SELECT * FROM java.lang.Thread", "--top", "0"]),
+    ] {
+        first = place.run(700_000, command, more);
+        let rows = first.1.lines().count();
+        assert!(first.0 == 0 && rows > 200_000, "{command}: {}, {rows} lines", first.0);
+    }
+}
+
 #[test]
 fn many_threads_are_compared() {
     let place = Place::new();
