@@ -6,6 +6,8 @@ use std::path::Path;
 
 use hprof_query::classes::suggestions;
 
+use super::shared::commands::quoted_path;
+
 /// What takes the place of a missing command.
 const OVERVIEW: &str = "overview";
 
@@ -121,6 +123,14 @@ pub(super) fn with_command(
         path.is_file() || habit(&word).is_none() && (path.exists() || word.contains(['/', '.']))
     };
     if is_dump {
+        // `hprof-cli DUMP leaks`
+        if let Some(command) = arguments.get(2).filter(|word| is_command(word) && !is_file(word)) {
+            let behind = arguments.iter().skip(3).map(OsString::as_os_str);
+            let all = [command.as_os_str(), first.as_os_str()].into_iter().chain(behind);
+            let line: Vec<String> = all.map(|word| quoted_path(Path::new(word))).collect();
+            let hint = format!("the command comes first: hprof-cli {}", line.join(" "));
+            return Err(NoCommand { word, hint });
+        }
         arguments.insert(1, OVERVIEW.into());
         return Ok(arguments);
     }
@@ -194,5 +204,8 @@ mod tests {
             let none = NoCommand { word: word.to_owned(), hint: hint.to_owned() };
             assert_eq!(completed(&["hprof-cli", word, "a.hprof"]), Err(none), "{word}");
         }
+        let hint = "the command comes first: hprof-cli leaks a.hprof --format json".to_owned();
+        let none = NoCommand { word: "a.hprof".to_owned(), hint };
+        assert_eq!(completed(&["hprof-cli", "a.hprof", "leaks", "--format", "json"]), Err(none));
     }
 }

@@ -10,6 +10,7 @@ mod export;
 mod first_word;
 mod meta;
 mod object;
+mod options;
 mod pages;
 mod recording;
 #[cfg(test)]
@@ -21,8 +22,8 @@ mod serve;
 mod shared;
 mod threads;
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use shared::{messages, signals, terminal};
@@ -171,6 +172,21 @@ const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli loaders DUMP                    class loaders and what they retain
   hprof-cli threads DUMP                    stacks, and what the locals retain";
 
+/// What is shown where nothing is asked for: it fits on a screen of 24 lines.
+fn first_screen() -> String {
+    let about = Program::command().get_about().map(ToString::to_string).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "hprof-cli {version}: {about}\n\n{WHAT_NOW}\n\nBefore and after
+  hprof-cli diff OLD NEW                    what grew
+  hprof-cli report DUMP -o report.html      all of it as one page
+  hprof-cli run --cpu samples -- java ...   records a JVM
+
+{} commands: `hprof-cli --help` lists them, `hprof-cli COMMAND --help` says what one does.\n",
+        NAMES.len()
+    )
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -191,6 +207,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if meta::version::is_verbose(&arguments) {
         return exit_code(meta::version::run().map(|()| Outcome::Fine));
     }
+    if arguments.len() < 2 {
+        // On stderr, as all usage where nothing was asked for.
+        let _ = io::stderr().write_all(first_screen().as_bytes());
+        return ExitCode::from(2);
+    }
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
@@ -199,8 +220,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let parser = parser(arguments.get(1).and_then(|word| word.to_str()));
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let parser = parser(words.get(1).map(String::as_str));
     let matches = parser.try_get_matches_from(arguments).inspect(terminal::choose_color);
+    let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
+        Some(command) => options::with_tip(error, &command, &words),
+        None => error,
+    });
     let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
         Ok(command) => command,
         Err(error) => {
@@ -229,9 +255,9 @@ fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
 ///
 /// # Errors
 /// As the command's, and clap's if the arguments are wrong.
-pub(crate) fn answer(arguments: &[String]) -> anyhow::Result<Outcome> {
-    let all = std::iter::once("hprof-cli").chain(arguments.iter().map(String::as_str));
-    let matches = parser(arguments.first().map(String::as_str)).try_get_matches_from(all)?;
+pub(crate) fn answer(arguments: &[OsString]) -> anyhow::Result<Outcome> {
+    let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
+    let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
     Command::from_arg_matches(&matches)?.run()
 }
 
