@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
+use hprof_writer::{
+    ClassDump, DumpWriter, Elements, HeapModel, HeapWriter, IdSize, Jdk, Options, Root, Type, Value, Version,
+};
 
 use crate::kit::dump::Dump;
 
@@ -328,5 +330,82 @@ fn man_pages_are_without_faults() {
             }
             Some(said) => assert_eq!(said, "", "{command}"),
         }
+    }
+}
+
+#[test]
+fn digits_are_decimal_and_0x_is_hexadecimal() {
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    out.string(1, "java/lang/Object");
+    out.load_class(1, 0x1000, 0, 1);
+    let mut heap = HeapWriter::new(IdSize::Eight);
+    heap.class_dump(&ClassDump { id: 0x1000, ..ClassDump::default() });
+    // The digits of the second, read as hexadecimal ones, are those of no other object; those of the first are.
+    let (first, other) = (4_229_857_528_u64, 0x1234_5678);
+    for id in [first, other] {
+        heap.instance(id, 0, 0x1000, &[]);
+        heap.root(id, Root::Unknown);
+    }
+    out.heap_segment(&heap);
+    out.heap_dump_end();
+    let dump = Dump::of(&out.into_bytes());
+    let shown = |id: &str| {
+        let output = dump.run(&["show", id, "--format", "json"]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (json["rows"][0]["object"].as_str().map(str::to_owned), String::from_utf8(output.stderr).unwrap())
+    };
+    // As an export and OQL print it, and as all else does.
+    for id in ["4229857528", "0xfc1e80f8", "fc1e80f8"] {
+        assert_eq!(shown(id).0.as_deref(), Some("0xfc1e80f8"), "{id}");
+    }
+    let (object, said) = shown("12345678");
+    assert_eq!(object, None);
+    assert!(said.contains("12345678 was read as decimal: 0x12345678 is an object"), "{said}");
+    assert!(shown("12345679").1.contains("the nearest objects are 0x"));
+}
+
+/// The commands to type next can be typed, whatever the file is called, and it is shown whole.
+#[cfg(unix)]
+#[test]
+fn files_of_any_name_are_named_so_that_a_shell_finds_them() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let bytes = std::fs::read(&sample().dump.path).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_hprof-cli");
+    for name in [
+        &b"caf\xe9 of 'prod'.hprof"[..],
+        b"app.prod.eu-west-1.hprof",
+        b"two\nlines.hprof",
+        "\u{202e}x.hprof".as_bytes(),
+    ] {
+        let path = folder.path().join(OsStr::from_bytes(name));
+        std::fs::write(&path, &bytes).unwrap();
+        let ask = |command: &str, more: &[&str]| {
+            let mut run = Command::new(program);
+            run.arg(command).arg(&path).args(more).env("HPROF_CLI_INDEX_DIR", folder.path().join("index"));
+            let output = run.output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{name:?} {command}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let text = ask("overview", &[]);
+        let next = text.split_once("\nNext\n").unwrap().1.replace("\\\n    ", "");
+        let line = next.lines().find(|line| line.trim().starts_with("hprof-cli")).unwrap();
+        // What follows after two spaces says why.
+        let line = line.trim().split("  ").next().unwrap();
+        let script = format!("hprof-cli() {{ {program} \"$@\"; }}; {line}");
+        let run = Command::new("bash")
+            .args(["-c", &script])
+            .env("HPROF_CLI_INDEX_DIR", folder.path().join("index"))
+            .output()
+            .unwrap();
+        let code = run.status.code().unwrap();
+        assert!(code < 2, "{line}: {}", String::from_utf8_lossy(&run.stderr));
+        if name.starts_with(b"app") {
+            assert!(text.starts_with("app.prod.eu-west-1.hprof: "), "{text}");
+        }
+        // A report asks commands of its own.
+        assert!(ask("report", &["--format", "markdown", "-q"]).starts_with("# Heap report of"));
     }
 }

@@ -3,11 +3,12 @@
 //! A page is made of answers of commands, those that a shell gets: as grids, or as their JSON documents. So a page, its
 //! JSON and the command that it shows cannot disagree.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use crate::cli::shared::commands::quoted;
+use crate::cli::shared::commands::{quoted, quoted_path};
 use crate::cli::shared::desk::{self, Form, Note, Said};
 use crate::cli::{self, Outcome};
 use hprof_index::Error;
@@ -19,7 +20,7 @@ use super::site::Site;
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     command: &'static str,
-    dumps: Vec<String>,
+    dumps: Vec<PathBuf>,
     options: Vec<(String, Option<String>)>,
     arguments: Vec<String>,
     /// Options that the server was started with, which a shell has to repeat.
@@ -49,7 +50,7 @@ impl Ask {
     pub(crate) fn new(site: &Site, dump: &Path, command: &'static str) -> Self {
         Self {
             command,
-            dumps: vec![dump.to_string_lossy().into_owned()],
+            dumps: vec![dump.to_owned()],
             options: Vec::new(),
             arguments: Vec::new(),
             common: site.options.clone(),
@@ -58,7 +59,7 @@ impl Ask {
 
     /// With another dump before: the older one of two.
     pub(crate) fn since(mut self, old: &Path) -> Self {
-        self.dumps.insert(0, old.to_string_lossy().into_owned());
+        self.dumps.insert(0, old.to_owned());
         self
     }
 
@@ -89,7 +90,7 @@ impl Ask {
     /// The command line in a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
-        words.extend(self.dumps.iter().map(|dump| quoted(dump)));
+        words.extend(self.dumps.iter().map(|dump| quoted_path(dump)));
         words.extend(self.arguments.iter().map(|word| quoted(word)));
         for (name, value) in &self.options {
             words.push(format!("--{name}"));
@@ -100,16 +101,17 @@ impl Ask {
     }
 
     /// What clap gets: no value is taken for an option.
-    fn words(&self, format: Option<&str>) -> Vec<String> {
-        let mut words = vec![self.command.to_owned()];
-        words.extend(self.common.iter().cloned());
-        words.extend(format.map(|format| format!("--format={format}")));
+    fn words(&self, format: Option<&str>) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![self.command.into()];
+        words.extend(self.common.iter().map(OsString::from));
+        words.extend(format.map(|format| format!("--format={format}").into()));
         words.extend(self.options.iter().map(|(name, value)| match value {
-            Some(value) => format!("--{name}={value}"),
-            None => format!("--{name}"),
+            Some(value) => format!("--{name}={value}").into(),
+            None => format!("--{name}").into(),
         }));
-        words.push("--".to_owned());
-        words.extend(self.dumps.iter().chain(&self.arguments).cloned());
+        words.push("--".into());
+        words.extend(self.dumps.iter().map(|dump| dump.clone().into_os_string()));
+        words.extend(self.arguments.iter().map(OsString::from));
         words
     }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use hprof_report::escape;
+
 use super::args::Input;
 
 /// Longer names are not typed.
@@ -35,12 +37,11 @@ impl<'a> Commands<'a> {
 
     /// A command line: the command, the dump, the arguments.
     pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
-        let mut words =
-            vec!["hprof-cli".to_owned(), command.to_owned(), quoted(&self.dump.to_string_lossy())];
+        let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
         // Without these it would answer from another heap dump, or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
-        let index_dir = self.index_dir.map(|dir| quoted(&dir.to_string_lossy()));
+        let index_dir = self.index_dir.map(|dir| quoted_path(dir));
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
         Step { command: words.join(" "), words, why: why.to_owned() }
     }
@@ -83,6 +84,24 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
+/// A path as a shell reads it. What is no text, or would not be shown as it is, stands in the form that bash, zsh, ksh and
+/// POSIX.1-2024 read: `$'caf\351.hprof'`.
+pub(crate) fn quoted_path(path: &Path) -> String {
+    let name = path.as_os_str();
+    if let Some(text) = name.to_str().filter(|text| escape::text(text) == *text) {
+        return quoted(text);
+    }
+    let mut word = String::from("$'");
+    for byte in name.as_encoded_bytes() {
+        match byte {
+            b'\'' | b'\\' => word.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => word.push(char::from(*byte)),
+            _ => word.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    word + "'"
+}
+
 /// A word as a shell reads it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
@@ -90,4 +109,26 @@ pub(crate) fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+
+    #[test]
+    fn any_path_is_a_word_of_a_shell() {
+        for (name, word) in [
+            (&b"a.hprof"[..], "a.hprof"),
+            (b"a b's.hprof", "'a b'\\''s.hprof'"),
+            ("é.hprof".as_bytes(), "é.hprof"),
+            (b"caf\xe9's.hprof", "$'caf\\351\\'s.hprof'"),
+            (b"two\nlines", "$'two\\012lines'"),
+            ("bidi\u{202e}x".as_bytes(), "$'bidi\\342\\200\\256x'"),
+        ] {
+            assert_eq!(quoted_path(Path::new(OsStr::from_bytes(name))), word);
+        }
+    }
 }
