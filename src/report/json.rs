@@ -66,6 +66,17 @@ pub fn write<R: Serialize, E: Serialize>(
     out.flush()
 }
 
+/// A document that is put together from those of several commands, as text: escaped as every other.
+///
+/// # Errors
+/// If it cannot be serialized.
+pub fn document(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut out, Pretty::default()))?;
+    out.push(b'\n');
+    Ok(out)
+}
+
 /// A document without its rows, for rows that several threads write: what comes before and after them.
 #[derive(Debug)]
 pub(super) struct Frame {

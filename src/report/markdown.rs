@@ -21,12 +21,25 @@ pub fn text(text: &str) -> String {
     let list = (is_numbered || text.starts_with(['-', '+'])).then_some(digits);
     let mut escaped = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        if SPECIAL.contains(&c) || list == Some(at) {
+        if SPECIAL.contains(&c) || list == Some(at) || is_of_link(text, at, c) {
             escaped.push('\\');
         }
         escaped.push(c);
     }
     escaped
+}
+
+/// Whether a character makes a link of what stands around it (GitHub Flavored Markdown, section 6.9): `https://`, `www.`.
+/// That of mail addresses is special anywhere.
+fn is_of_link(text: &str, at: usize, c: char) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    match c {
+        ':' => text.get(at + 1..).is_some_and(|behind| behind.starts_with("//")),
+        '.' => {
+            before.get(before.len().saturating_sub(3)..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
+        }
+        _ => false,
+    }
 }
 
 /// A text of the dump as code. A backquote would end it.
@@ -48,5 +61,9 @@ mod tests {
         assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
         assert_eq!(table_cell("a|b\nc"), "a\\|b c");
         assert_eq!(code("a`b"), "`a'b`");
+        // No renderer makes a link of them.
+        assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
+        assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");
+        assert_eq!(text("a@b.example xmpp:a"), "a\\@b.example xmpp:a");
     }
 }

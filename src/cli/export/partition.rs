@@ -15,6 +15,8 @@ pub(super) struct Partitions {
     /// `dump=NAME`
     name: String,
     format: Format,
+    /// What may be done with the files at most.
+    mode: u32,
     /// The directories of tables.
     tables: Vec<String>,
     /// By table, as far as there are any.
@@ -23,17 +25,19 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// Of a dump called `name`, in the directory `to`.
+    /// Of a dump called `name`, in the directory `to`; with the files may be done what `mode` and the process's mask permit.
     pub(super) fn new<'a>(
         to: &Path,
         name: &str,
         tables: impl Iterator<Item = &'a str>,
         format: Format,
+        mode: u32,
     ) -> Self {
         Self {
             to: to.to_owned(),
             name: format!("dump={}", names::directory(name)),
             format,
+            mode,
             tables: tables.map(names::directory).collect(),
             made: Vec::new(),
             is_published: false,
@@ -66,10 +70,16 @@ impl Files for Partitions {
         if self.made.len() <= table {
             let of_table = self.table(table);
             fs::create_dir_all(&of_table)?;
-            self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), 0o777)?);
+            // Who may read the files may look into the directory.
+            let mode = self.mode | (self.mode & 0o444) >> 2;
+            self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), mode)?);
         }
         let dir = self.made.get(table).ok_or(io::ErrorKind::NotFound)?;
-        File::create_new(dir.path().join(self.file_name(part)))
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, self.mode);
+        options.open(dir.path().join(self.file_name(part)))
     }
 
     fn name(&self, table: usize, part: u64) -> String {

@@ -207,5 +207,5 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
         "damage": about.damage, "no_values": about.hides_values,
     });
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    Ok(String::from_utf8(hprof_report::json::document(&document)?)?)
 }

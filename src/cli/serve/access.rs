@@ -135,8 +135,10 @@ impl Access {
                 .split_once(':')
                 .map_or((host, ""), |(name, _)| (name, host.get(name.len()..).unwrap_or_default())),
         };
-        let is_port =
-            port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+        // Parsing would take a sign.
+        let is_number =
+            |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
         let is_bracketed = host.starts_with('[');
         let is_loopback = if is_bracketed {
             name == "::1"
@@ -184,6 +186,7 @@ mod tests {
             "192.168.0.1",
             "127.0.0.1 ",
             "localhost:-1",
+            "127.0.0.1:+80",
         ] {
             assert!(!access.is_own(host), "{host}");
         }

@@ -23,7 +23,7 @@ enum To {
 
 impl OutFile {
     /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; files that are read,
-    /// `inputs`, are never replaced.
+    /// `inputs`, are never replaced. Who may not read them may not read the file either.
     pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
         // A link stays one: what it leads to is replaced.
@@ -48,7 +48,8 @@ impl OutFile {
         #[cfg(unix)]
         let permissions = {
             use std::os::unix::fs::PermissionsExt;
-            there.map_or_else(|| fs::Permissions::from_mode(0o666), |there| there.permissions())
+            let there = there.map_or(0o666, |there| there.permissions().mode());
+            fs::Permissions::from_mode(there & mode_of_files(inputs))
         };
         #[cfg(unix)]
         builder.permissions(permissions);
@@ -72,6 +73,26 @@ impl OutFile {
                 file.publish(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
             }
         }
+    }
+}
+
+/// What may be done, at most, with a file that is made of these: JVMs write dumps that only their own user may read, and what
+/// is made of one has its secrets. Files that are not there allow everything.
+pub(crate) fn mode_of_files(inputs: &[&Path]) -> u32 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let there = inputs.iter().filter_map(|input| fs::metadata(input).ok()).filter(fs::Metadata::is_file);
+        there.fold(0o666, |mode, input| {
+            let input = input.permissions().mode();
+            let of = |read: u32, all: u32| if input & read == 0 { 0 } else { all };
+            mode & (0o600 | of(0o040, 0o060) | of(0o004, 0o006))
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = inputs;
+        0o666
     }
 }
 
@@ -217,5 +238,28 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_made_of_a_private_file_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (dump, other) = (dir.path().join("a.hprof"), dir.path().join("b.hprof"));
+        fs::write(&dump, "a").unwrap();
+        fs::write(&other, "b").unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+        for (mode, expected) in [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644), (0o400, 0o600)] {
+            fs::set_permissions(&dump, fs::Permissions::from_mode(mode)).unwrap();
+            let out = dir.path().join("out.html");
+            OutFile::create(&out, &[&other, &dump]).unwrap().commit().unwrap();
+            assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
+            // Also one that was there before.
+            fs::set_permissions(&out, fs::Permissions::from_mode(0o644)).unwrap();
+            OutFile::create(&out, &[&dump]).unwrap().commit().unwrap();
+            assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
+            fs::remove_file(&out).unwrap();
+        }
+        assert_eq!(mode_of_files(&[INPUT.as_ref()]), 0o666);
     }
 }
