@@ -28,6 +28,14 @@ def questions(page: pathlib.Path = PAGE) -> tuple[list[str], dict[int, tuple[str
     return views, {int(number): (title, sql) for number, title, sql in found}
 
 
+def format_of(directory: str) -> str:
+    """The format of the files of a directory on this machine; of one elsewhere Parquet."""
+    for kind in ("parquet", "csv", "ndjson"):
+        if any(pathlib.Path(directory).glob(f"classes/*/*.{kind}")):
+            return kind
+    return "parquet"
+
+
 class DuckDb:
     """The tables of a directory in DuckDB."""
 
@@ -35,12 +43,17 @@ class DuckDb:
         import duckdb
 
         self.connection = duckdb.connect()
+        kind = format_of(directory)
+        read = {
+            "parquet": "read_parquet('{}', {})",
+            # All rows are looked at before a type is chosen: names may look like numbers.
+            "csv": "read_csv('{}', {}, sample_size = -1)",
+            "ndjson": "read_json('{}', {}, format = 'newline_delimited', sample_size = -1)",
+        }[kind]
         for table in tables:
-            files = f"{directory}/{table}/*/*.parquet".replace("'", "''")
-            self.connection.execute(
-                f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}', hive_partitioning = true, "
-                "hive_types = {'dump': VARCHAR})"
-            )
+            files = f"{directory}/{table}/*/*.{kind}".replace("'", "''")
+            rows = read.format(files, "hive_partitioning = true, hive_types = {'dump': VARCHAR}")
+            self.connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {rows}")
 
     def run(self, sql: str) -> tuple[list[str], list[tuple]]:
         """Column names and rows of a query."""
@@ -65,8 +78,16 @@ class Spark:
             .getOrCreate()
         )
         self.spark.sparkContext.setLogLevel("ERROR")
+        kind = format_of(directory)
         for table in tables:
-            self.spark.read.parquet(f"{directory}/{table}").createOrReplaceTempView(table)
+            rows = self.spark.read
+            if kind == "parquet":
+                rows = rows.parquet(f"{directory}/{table}")
+            elif kind == "csv":
+                rows = rows.csv(f"{directory}/{table}", header=True, inferSchema=True, escape='"', multiLine=True)
+            else:
+                rows = rows.json(f"{directory}/{table}")
+            rows.createOrReplaceTempView(table)
 
     def run(self, sql: str) -> tuple[list[str], list[tuple]]:
         """Column names and rows of a query."""

@@ -353,10 +353,14 @@ fn without_parquet_it_says_how_to_get_it() {
     let place = Folder::new();
     let dump = place.write("heap.hprof", tiny("com.acme.Session"));
     let to = place.text("out");
-    let output = place.run(&["export", &dump, "--to", &to]);
+    let output = place.run(&["export", &dump, "--to", &to, "--format", "parquet"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("--features parquet"), "{}", said(&output));
     assert!(!place.path("out").exists());
+    // What it can write is what it writes if nothing is said.
+    let output = place.run(&["export", &dump, "--to", &to]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(place.path("out/classes/dump=heap/part-0.csv").exists());
 }
 
 /// The same tables as NDJSON, and read by pyarrow or DuckDB, which share no code with the writer.

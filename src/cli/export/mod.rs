@@ -19,6 +19,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::messages;
+use crate::cli::shared::output::file::mode_of_files;
 use crate::cli::shared::session::{Source as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::ColorArg;
@@ -34,11 +35,11 @@ use rows::{Exported, Row};
 pub(crate) use rows::declared;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli export heap.hprof --to lake
+  hprof-cli export heap.hprof --to lake --format csv
   hprof-cli export pods/*.hprof.zst --to lake --label service=cart --label release=41
-  hprof-cli export heap.hprof --to lake --format csv --tables classes,objects,com.acme.Session
+  hprof-cli export heap.hprof --to lake --tables classes,objects,com.acme.Session
   hprof-cli export --schema
-  duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.parquet' GROUP BY 1\"";
+  duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
 /// The words of `--format`.
 const FORMAT: &[Key<FormatArg>] = &[
@@ -46,6 +47,9 @@ const FORMAT: &[Key<FormatArg>] = &[
     ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
     ("ndjson", FormatArg::NdJson, "A JSON object per line"),
 ];
+
+/// What is written if nothing is said: what the program can write.
+const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
 
 /// The words of `--strings`.
 const STRINGS: &[Key<Strings>] = &[
@@ -121,8 +125,16 @@ pub(crate) struct Args {
     )]
     to: Option<PathBuf>,
 
-    /// Format of the files
-    #[arg(short, long, value_name = "FORMAT", value_parser = keys(FORMAT), default_value = "parquet", help_heading = "Output")]
+    /// Format of the files [default: parquet; csv where Parquet is not built in]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        value_parser = keys(FORMAT),
+        default_value = DEFAULT_FORMAT,
+        hide_default_value = true,
+        help_heading = "Output"
+    )]
     format: FormatArg,
 
     /// Name of the dump [default: the file name without .hprof and the like; -2, -3 for others of the same name]
@@ -317,7 +329,8 @@ impl Run<'_> {
         };
         let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
-        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format);
+        let mode = mode_of_files(&[heap.path()]);
+        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, mode);
         let begin = |table: usize| {
             let table = tables.get(table).map(|table| table.definition().name.to_string());
             bar.begin(&format!("writing {}", table.unwrap_or_default()), 0);
