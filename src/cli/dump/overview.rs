@@ -13,7 +13,7 @@ use hprof_parser::ObjectId;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MANY_LOADERS, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Suspect, Verdict};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Field, Kind};
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -67,16 +67,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             path.display()
         );
     }
-    let (session, (overview, suspects)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (overview, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
-        let accumulates = |suspect: &&Suspect| suspect.verdict == Verdict::Accumulation;
-        let found = leaks.suspects.iter().filter(accumulates);
-        let suspects: Vec<String> = found.map(|suspect| words::first(&leaks, suspect)).collect();
-        Ok((overview::overview(heap, graph, bytes, FRAMES), suspects))
+        let suspects: Vec<String> =
+            leaks.accumulations().map(|suspect| words::first(&leaks, suspect)).collect();
+        Ok((overview::overview(heap, graph, bytes, FRAMES), (words::headline(&leaks), suspects)))
     })?;
     let commands = Commands::of(&args.input);
-    let facts = Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects };
+    let facts =
+        Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects, headline };
     let style = output::style(&args.output);
     // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
     // same in a mail. Programs have JSON and CSV.
@@ -85,7 +85,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let lines = head(&facts.overview, &name, width).into_iter().chain(stack(&facts.overview, width));
     let mut above: Vec<Section> = lines.map(Section::Line).collect();
-    for (number, sentence) in (1..).zip(&facts.suspects).take(SHOWN_SUSPECTS) {
+    if facts.overview.info.heap_dumps > 0 {
+        above.push(Section::Line(String::new()));
+        above.push(Section::Line(words::line(&facts.headline)));
+    }
+    // The headline has said the first, if there is one only.
+    let sentences = facts.suspects.iter().take(SHOWN_SUSPECTS).filter(|_| facts.suspects.len() > 1);
+    for (number, sentence) in (1..).zip(sentences) {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&format!("Leak suspect {number}: {sentence}"))));
     }
@@ -106,6 +112,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// The one row.
 struct Facts {
     overview: Overview,
+    /// What is wrong, in a line.
+    headline: String,
     /// What accumulates, each in a sentence.
     suspects: Vec<String>,
     next: Vec<Step>,
@@ -334,6 +342,11 @@ fn columns() -> Columns<'static, Facts> {
             let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]));
             joined(facts.overview.largest.iter().map(text))
         }),
+        Column::text(
+            "headline",
+            "what is wrong with the heap, in a line, the same as in `leaks`; for people",
+            |facts: &Facts| (&*facts.headline).into(),
+        ),
         Column::new(
             "suspects",
             Kind::List(Box::new(Kind::Text)),

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, human_bytes, percent};
 
@@ -41,27 +42,12 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::command(&ask))
         (frame::json_link(&request.json_href()))
     };
-    Page::new("overview", title(row, suspects), body)
+    Page::new("overview", escape::text(&title(row)), body)
 }
 
-/// The answer in a line: the first suspect, or that there is none.
-pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
-    let first = row.list("suspects").first().and_then(Json::as_str);
-    let is_leak = suspects.first().is_some_and(|suspect| suspect.text("verdict") == "accumulation");
-    let whole = row.get("reachable").and_then(|part| part.number("shallow_bytes")).unwrap_or_default();
-    // What accumulates, which may be less than what the suspect retains.
-    let bytes = |suspect: &Json| suspect.number(if is_leak { "accumulated_bytes" } else { "retained_bytes" });
-    let share = suspects.first().and_then(bytes).map(|bytes| percent(bytes, whole));
-    match (first, is_leak, share) {
-        // The figures follow in the card.
-        (Some(sentence), true, Some(share)) => {
-            format!("{}: {share} of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
-        }
-        (Some(_), false, Some(share)) => {
-            format!("One part holds {share} of the heap, and nothing accumulates in it")
-        }
-        _ => "Nothing stands out".to_owned(),
-    }
+/// What is wrong with the heap, as every answer has it.
+pub(crate) fn title(row: &Json) -> String {
+    row.text("headline").to_owned()
 }
 
 /// The JVM, when, the file.
@@ -73,7 +59,7 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
     parts.extend(Some(row.text("created")).filter(|at| !at.is_empty()).map(|at| format!("dumped {at}")));
     parts.extend(dump.number("file_bytes").map(|bytes| format!("{} file", human_bytes(bytes))));
     parts.extend(dump.is("damaged").then(|| "damaged: see Doctor".to_owned()));
-    hprof_report::escape::text(&parts.join(" · ")).into_owned()
+    escape::text(&parts.join(" · ")).into_owned()
 }
 
 /// The figures in a row.

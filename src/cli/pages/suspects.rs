@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_report::escape;
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_report::number::{grouped, human_bytes, percent};
 
@@ -41,11 +42,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::command(&ask))
         (frame::json_link(&request.json_href()))
     };
-    let title = match suspects.len() {
-        1 => "1 leak suspect".to_owned(),
-        count => format!("{count} leak suspects"),
-    };
-    Page::new("leaks", title, body)
+    Page::new("leaks", escape::text(document.text("headline")), body)
 }
 
 /// A suspect: the sentence, how it is held, what it consists of.

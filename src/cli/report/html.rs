@@ -49,8 +49,8 @@ impl Conclusions {
     /// The answer as a title.
     fn title(&self) -> String {
         let overview = self.overview.as_ref().ok().and_then(Look::row);
-        let suspects = self.leaks.as_ref().map(|leaks| leaks.list("rows")).unwrap_or_default();
-        overview.map_or_else(|| "Heap dump".to_owned(), |row| overview::title(row, suspects))
+        let title = overview.map_or_else(|| "Heap dump".to_owned(), overview::title);
+        escape::text(&title).into_owned()
     }
 }
 

@@ -16,6 +16,9 @@ const ROWS: usize = 20;
 
 pub(super) fn report(about: &About, sections: &[Section]) -> String {
     let mut out = format!("# Heap report of {}\n\n", code(&about.site.name(1)));
+    if let Some(headline) = about.headline() {
+        out.push_str(&format!("**{}**\n\n", text(&headline)));
+    }
     out.push_str(if about.hides_values {
         "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
     } else {

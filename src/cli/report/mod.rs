@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Ask;
 use crate::cli::pages::document::Look;
+use crate::cli::pages::overview;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
@@ -95,6 +96,12 @@ impl About {
             messages::line(note.kind, &note.text);
             self.damage.push(note.text.clone());
         }
+    }
+
+    /// What is wrong with the heap, if there is one.
+    fn headline(&self) -> Option<String> {
+        let (document, _) = self.has.heap.then(|| self.ask("overview").json().ok()).flatten()?;
+        document.row().map(overview::title)
     }
 
     fn ask(&self, command: &'static str) -> Ask {
@@ -205,7 +212,7 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
     }
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
-        "damage": about.damage, "no_values": about.hides_values,
+        "headline": about.headline(), "damage": about.damage, "no_values": about.hides_values,
     });
     Ok(String::from_utf8(hprof_report::json::document(&document)?)?)
 }

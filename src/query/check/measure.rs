@@ -14,7 +14,7 @@ use crate::classes::suggestions;
 use crate::compare::places::Places;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained;
-use crate::leaks::{self, Largest};
+use crate::leaks::{self, Largest, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::Objects;
@@ -89,8 +89,10 @@ pub enum Found {
     Places(Arc<PlacesOfDump>),
     /// The bytes of all classes by name, for [`super::Comparison`].
     Classes(Arc<FxHashMap<String, u64>>),
-    /// A leak suspect, or if nothing is one, what retains most.
-    Suspect(Largest),
+    /// What retains most of what could be a leak suspect.
+    Largest(Largest),
+    /// Leak suspects, of which the first is measured, with evidence.
+    Suspects(Arc<Leaks>),
 }
 
 /// What has names that rules ask for.
@@ -396,11 +398,19 @@ impl<'a> Dump<'a> {
 
     /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together.
     fn suspects(&self, limits: Limits) -> io::Result<Measured> {
-        let graph = self.graph()?.0;
+        let (graph, bytes) = self.graph()?;
         let whole = graph.tree.reachable_bytes();
-        let largest = leaks::largest(self.summary, graph, limits.max_of(whole).unwrap_or(0));
-        let amount = largest.as_ref().map_or(0, |largest| largest.retained_bytes);
-        Ok(Measured::new(amount, whole).with(largest.map_or(Found::Nothing, Found::Suspect)))
+        let threshold = limits.max_of(whole).unwrap_or(0);
+        let Some(largest) = leaks::largest(self.summary, graph, threshold) else {
+            return Ok(Measured::new(0, whole));
+        };
+        let measured = Measured::new(largest.retained_bytes, whole);
+        if largest.retained_bytes <= threshold {
+            return Ok(measured.with(Found::Largest(largest)));
+        }
+        // The rule fails, and says what `leaks` would.
+        let leaks = leaks::leaks_above(self.heap, graph, bytes, threshold)?;
+        Ok(measured.with(Found::Suspects(Arc::new(leaks))))
     }
 
     /// Looks for all kinds of waste that rules ask for.

@@ -20,7 +20,10 @@ mod suspects;
 use std::cmp::Reverse;
 use std::io;
 
+use rustc_hash::FxHashSet;
+
 use crate::dominators::class_counts;
+use crate::dump::unreachable::Unreachable;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -183,6 +186,8 @@ pub struct Suspect {
     pub frame: Option<Frame>,
     /// Whether the thread that ran into an OutOfMemoryError is it, or among them.
     pub is_oom_thread: bool,
+    /// Whether soft references keep alive what accumulates, or hold most of it: the JVM may clear them.
+    pub is_behind_soft: bool,
     /// Other suspects, by number, whose paths have a beginning in common with its own.
     pub related: Vec<usize>,
 }
@@ -198,6 +203,31 @@ pub struct Leaks {
     pub suspects: Vec<Suspect>,
     /// What holds most, if nothing is suspect.
     pub largest: Vec<Holder>,
+    /// What all objects take, also those that are unreachable.
+    pub used_bytes: u64,
+}
+
+/// A suspect that retains less than this part of all objects is a row, and no conclusion: of a heap that is nearly all
+/// garbage, anything is 10 percent of the rest.
+const LEAST_PART: u64 = 100;
+
+impl Leaks {
+    /// What is concluded: suspects in which memory accumulates. Those that retain most first.
+    pub fn accumulations(&self) -> impl Iterator<Item = &Suspect> {
+        self.large().filter(|suspect| suspect.verdict == Verdict::Accumulation)
+    }
+
+    /// Suspects that retain enough for a conclusion.
+    pub fn large(&self) -> impl Iterator<Item = &Suspect> {
+        let least = self.used_bytes / LEAST_PART;
+        self.suspects.iter().filter(move |suspect| suspect.retained_bytes >= least)
+    }
+
+    /// What unreachable objects take, if that is more than reachable ones take.
+    pub fn garbage_bytes(&self) -> Option<u64> {
+        let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
+        Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
+    }
 }
 
 /// A suspect as it is found.
@@ -218,8 +248,20 @@ struct Candidate {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
+    leaks_above(heap, graph, bytes, suspects::threshold(graph, percent))
+}
+
+/// The same of those that retain more than so many bytes.
+///
+/// # Errors
+/// As [`leaks`].
+pub fn leaks_above(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    threshold_bytes: u64,
+) -> io::Result<Leaks> {
     let summary = heap.summary();
-    let threshold_bytes = suspects::threshold(graph, percent);
     let found = suspects::find(summary, graph, threshold_bytes);
     let view = View::new(heap, graph, bytes);
     let common = group_point::common_paths(&view.edges, &found.groups)?;
@@ -241,9 +283,19 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
     let reader = Reader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
+    for suspect in &mut suspects {
+        suspect.is_behind_soft = reader.is_behind_soft(suspect);
+    }
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() { reader.holders.largest(TOLD_LARGEST) } else { Vec::new() };
-    Ok(Leaks { reachable_bytes: graph.tree.reachable_bytes(), threshold_bytes, suspects, largest })
+    let used_bytes = Unreachable::of(summary, graph).all_bytes;
+    Ok(Leaks {
+        reachable_bytes: graph.tree.reachable_bytes(),
+        threshold_bytes,
+        suspects,
+        largest,
+        used_bytes,
+    })
 }
 
 /// What retains most of what could be a suspect.
@@ -324,6 +376,8 @@ struct Reader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     all_threads: Threads<'a>,
+    /// The names of SoftReference and its subclasses.
+    soft: FxHashSet<&'a str>,
 }
 
 impl<'a> Reader<'a> {
@@ -339,6 +393,11 @@ impl<'a> Reader<'a> {
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             all_threads: Threads::new(heap, graph, bytes),
+            soft: {
+                let soft = ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference");
+                let classes = summary.numbered_classes().filter(|(number, _)| soft.contains(*number));
+                classes.map(|(_, class)| summary.class_name(class)).collect()
+            },
         }
     }
 
@@ -464,8 +523,18 @@ impl<'a> Reader<'a> {
             reason,
             place,
             paths,
+            is_behind_soft: false,
             related: Vec::new(),
         }
+    }
+
+    /// Whether the JVM may clear what accumulates: soft references are on its path, or most of it is below such.
+    fn is_behind_soft(&self, suspect: &Suspect) -> bool {
+        let is_soft = |class: &str| self.soft.contains(class);
+        let most = suspect.accumulated_bytes / 2;
+        let below = suspect.accumulated.iter().filter(|level| level.retained_bytes > most);
+        let is_below = below.into_iter().any(|level| !level.is_class_object && is_soft(&level.class));
+        is_below || suspect.paths.as_ref().is_some_and(|paths| paths.is_soft)
     }
 
     /// The innermost frame of a thread that is not the JDK's.

@@ -14,11 +14,12 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::check::{
-    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, measure,
+    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Unit, measure,
 };
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, Places, Via};
+use hprof_query::leaks;
 use hprof_query::waste::Kind;
 use hprof_report::escape;
 use hprof_report::number::{grouped, human_bytes};
@@ -154,7 +155,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match example.measure {
-            Measure::Suspects => suspects(heap, graph, bytes)?,
+            Measure::Suspects => suspects(summary, graph),
             _ => with_room(measured, example.measure.unit()),
         };
         // Writing to a String cannot fail.
@@ -258,21 +259,22 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
 }
 
 /// The least limit of a few that the suspects keep to: what counts as one depends on it.
-fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> anyhow::Result<(String, String)> {
+fn suspects(summary: &Summary, graph: &ObjectGraph) -> (String, String) {
+    let whole = graph.tree.reachable_bytes();
     let mut now = String::new();
     for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
-        let rule = rule(&Measure::Suspects, Limits::Percent(Range::Max(Percent::whole(percent))));
-        let measured = measure([&rule], Opened::Graph(heap, graph, bytes))?;
-        let Some(measured) = measured.first() else { continue };
+        let limits = Limits::Percent(Range::Max(Percent::whole(percent)));
+        let threshold = limits.max_of(whole).unwrap_or(0);
+        // Without evidence, which a rule that fails comes with.
+        let bytes = leaks::largest(summary, graph, threshold).map_or(0, |largest| largest.retained_bytes);
         #[allow(clippy::cast_precision_loss)]
-        let share =
-            if measured.whole == 0 { 0.0 } else { measured.amount as f64 * 100.0 / measured.whole as f64 };
+        let share = if whole == 0 { 0.0 } else { bytes as f64 * 100.0 / whole as f64 };
         now = format!("{share:.1} %");
-        if rule.judge(measured).status == Status::Passed {
-            return Ok((format!("\"{} %\"", (percent + STEP).min(100)), now));
+        if bytes <= threshold {
+            return (format!("\"{} %\"", (percent + STEP).min(100)), now);
         }
     }
-    Ok(("\"100 %\"".to_owned(), now))
+    ("\"100 %\"".to_owned(), now)
 }
 
 /// A text as a basic string of TOML.

@@ -10,6 +10,8 @@ use hprof_query::leaks::Kind;
 use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
 use hprof_report::value::Value;
 
+use crate::cli::retention::leaks::words as leak_words;
+
 /// A rule as it is written.
 pub(super) const EXAMPLE: &str =
     "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
@@ -208,7 +210,11 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        Found::Suspect(suspect) => {
+        Found::Suspects(leaks) => leaks.suspects.first().map(|suspect| {
+            let sentence = leak_words::first(leaks, suspect);
+            sentence.strip_suffix('.').unwrap_or(&sentence).to_owned()
+        }),
+        Found::Largest(suspect) => {
             let class = suspect.class.as_deref().unwrap_or("an object of an unknown class");
             Some(match (suspect.kind, suspect.object) {
                 (Kind::Single, Some(object)) => format!("{class} {object:#x}"),

@@ -8,7 +8,7 @@ use hprof_report::value::{Value, id, list, record};
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
-use super::{Told, facts};
+use super::{Told, facts, words};
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
     let lines = |told: &&'a Told| facts::lines(told);
@@ -19,9 +19,16 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
         Column::integer("total.threshold_bytes", "what a suspect retains more than", |told: &&'a Told| {
             told.leaks.threshold_bytes.into()
         }),
-        Column::integer("total.accumulations", "rows whose verdict is `accumulation`", |told: &&'a Told| {
-            told.accumulations().into()
-        }),
+        Column::integer(
+            "total.accumulations",
+            "rows whose verdict is `accumulation`, without those that retain less than 1 percent of all objects",
+            |told: &&'a Told| told.leaks.accumulations().count().into(),
+        ),
+        Column::text(
+            "headline",
+            "what is wrong with the heap, in a line; for people: can change in any version",
+            |told: &&'a Told| words::headline(&told.leaks).into(),
+        ),
         Column::new(
             "loaders",
             Kind::Records(loader_fields()),

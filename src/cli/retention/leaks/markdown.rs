@@ -18,7 +18,7 @@ use super::{Told, facts, screen, words};
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
     let summary = session.heap.summary();
     let dump = session.dump();
-    writeln!(out, "# {}", text(&screen::headline(told)))?;
+    writeln!(out, "# {}", text(&words::headline(&told.leaks)))?;
     writeln!(out)?;
     writeln!(
         out,

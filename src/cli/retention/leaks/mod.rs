@@ -10,7 +10,7 @@ pub(crate) mod words;
 use hprof_index::Quiet;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_query::leaks::heap_facts::{self, HeapFacts};
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Leaks, Verdict};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Leaks};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -52,7 +52,7 @@ const FORMAT: &[Key<Show>] = &[
 /// followed down to its accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least
 /// 80 percent of what is retained there is in many children of one class, in one chain, in one buffer, or
 /// in many like threads or class loaders; otherwise it is a `holder` of different parts. The exit code is 1
-/// if nothing accumulates. Builds the index on first use.
+/// if nothing accumulates, or only what is less than 1 percent of all objects. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -83,16 +83,8 @@ struct Told {
     facts: HeapFacts,
     /// Shallow bytes of unreachable objects, and of all.
     unreachable: (u64, u64),
-    /// The exclusive limit of a suspect, in percent.
-    threshold: u8,
     /// Whether part of the dump is missing.
     is_damaged: bool,
-}
-
-impl Told {
-    fn accumulations(&self) -> usize {
-        self.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation).count()
-    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -103,7 +95,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
             facts: heap_facts::facts(heap, graph, bytes)?,
             unreachable: (unreachable.bytes, unreachable.all_bytes),
-            threshold: args.threshold,
             is_damaged: heap.summary().is_damaged(),
         })
     })?;
@@ -130,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             output::finish_if(out, session.check())?;
         }
     }
-    Ok(session.outcome(told.accumulations() > 0))
+    Ok(session.outcome(told.leaks.accumulations().next().is_some()))
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
@@ -139,7 +130,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
                 the reachable bytes, or all other such objects of a class together; those that retain most first. The exit \
-                code is 1 if no `verdict` is `accumulation`.",
+                code is 1 if no `verdict` is `accumulation`, or only of what is less than 1 percent of all objects.",
         rows: columns::columns().fields(),
         beside: beside::columns().fields(),
     }]

@@ -26,7 +26,7 @@ const SHOWN_LOADERS: usize = 2;
 /// All of the answer but the commands.
 pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     let summary = session.heap.summary();
-    let mut all = vec![Section::Line(headline(told))];
+    let mut all = vec![Section::Line(words::headline(&told.leaks))];
     if !told.leaks.largest.is_empty() {
         all.push(made_of(told));
     }
@@ -58,34 +58,6 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
         other => other,
     };
     all.into_iter().map(lines).collect()
-}
-
-/// The answer in one line.
-pub(super) fn headline(told: &Told) -> String {
-    let heap = human_bytes(told.leaks.reachable_bytes);
-    let suspects = told.leaks.suspects.len();
-    let accumulations = told.accumulations();
-    match (accumulations, suspects) {
-        (0, 0) if told.leaks.reachable_bytes == 0 => {
-            "Nothing accumulates: there are no reachable objects".to_owned()
-        }
-        (0, 0) => format!(
-            "Nothing accumulates: no object that only GC roots dominate, and no class of them, retains more than {}% of {heap}",
-            told.threshold
-        ),
-        (0, holders) => {
-            format!("Nothing accumulates in the {heap} reachable; {}", counted(holders as u64, "holder"))
-        }
-        (found, _) => {
-            let bytes = told.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation);
-            let bytes = bytes.fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
-            format!(
-                "{}: {} of the {heap} reachable",
-                counted(found as u64, "leak suspect"),
-                percent(bytes, told.leaks.reachable_bytes)
-            )
-        }
-    }
 }
 
 /// What the heap consists of, where nothing accumulates.
@@ -215,7 +187,7 @@ fn stack(told: &Told) -> Vec<Section> {
 pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
     let commands = Commands::of(input);
     let mut steps = Vec::new();
-    let first = told.leaks.suspects.iter().find(|suspect| suspect.verdict == Verdict::Accumulation);
+    let first = told.leaks.accumulations().next();
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {
         let id = format!("{:#x}", suspect.base.object);
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {

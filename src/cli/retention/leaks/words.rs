@@ -7,7 +7,7 @@ use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
 use hprof_query::threads::StackFrame;
-use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
@@ -25,6 +25,47 @@ const LONGEST_LINE: usize = 1 << 12;
 /// A line for people, which says little of what fills it.
 pub(crate) fn line(text: &str) -> String {
     fit::middle(text, LONGEST_LINE)
+}
+
+/// What is wrong with the heap, in a line: the one conclusion, wherever it is shown.
+pub(crate) fn headline(leaks: &Leaks) -> String {
+    let heap = format!("the reachable heap of {}", human_bytes(leaks.reachable_bytes));
+    let share = |bytes: u64| percent(bytes, leaks.reachable_bytes);
+    let found: Vec<&Suspect> = leaks.accumulations().collect();
+    let holders: Vec<&Suspect> = leaks.large().collect();
+    let garbage = leaks.garbage_bytes().map(|bytes| {
+        let (part, used) = (percent(bytes, leaks.used_bytes), human_bytes(leaks.used_bytes));
+        format!("{part} of the {used} used is unreachable and will be collected")
+    });
+    let conclusion = match (found.as_slice(), holders.as_slice()) {
+        ([first, others @ ..], _) => {
+            let bytes =
+                found.iter().fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
+            let what = self::first(leaks, first);
+            let what = what.rsplit_once(": ").map_or(&*what, |(what, _)| what);
+            let more = if others.is_empty() { "" } else { "; and others" };
+            let count = counted(found.len() as u64, "leak suspect");
+            Some(format!("{count}, {} of {heap}: {what}{more}", share(bytes)))
+        }
+        ([], [first, ..]) => {
+            let retains = if first.kind == Kind::Single { "retains" } else { "retain" };
+            let (subject, share) = (subject(first), share(first.retained_bytes));
+            Some(format!(
+                "No leak suspect: {subject} {retains} {share} of {heap}, and nothing accumulates there"
+            ))
+        }
+        // Of what is left beside garbage nothing needs to be said.
+        ([], []) if garbage.is_some() => None,
+        ([], []) if leaks.reachable_bytes == 0 => {
+            Some("No leak suspect: there are no reachable objects".to_owned())
+        }
+        ([], []) => Some(format!(
+            "No leak suspect: nothing retains more than {} of {heap}",
+            share(leaks.threshold_bytes)
+        )),
+    };
+    let all: Vec<String> = garbage.into_iter().chain(conclusion).collect();
+    line(&all.join("; "))
 }
 
 /// All that is said of a suspect.
@@ -138,6 +179,11 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         if paths.is_soft {
             all.push(
                 "Only soft references keep it alive: the JVM frees it before it throws an OutOfMemoryError."
+                    .to_owned(),
+            );
+        } else if suspect.is_behind_soft {
+            all.push(
+                "Soft references hold it: the JVM clears them before it throws an OutOfMemoryError."
                     .to_owned(),
             );
         } else if paths.is_weak {

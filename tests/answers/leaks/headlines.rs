@@ -1,0 +1,147 @@
+//! One conclusion, the same wherever it is shown; and what is no conclusion.
+
+use serde_json::Value;
+
+use super::made::Heaped;
+use super::{DUMPS, sample, samples, text};
+use crate::kit::dump::Dump;
+
+/// The headline as each answer has it, with the name of the answer.
+fn headlines(dump: &Dump) -> Vec<(&'static str, String)> {
+    let run = |arguments: &[&str]| String::from_utf8(dump.run(arguments).stdout).unwrap();
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&run(&[arguments, &["--format", "json"]].concat())).unwrap()
+    };
+    // On a screen of any width, and with what Markdown and HTML escape.
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let leaks = json(&["leaks"]);
+    let headline = text(&leaks["headline"]).to_owned();
+    let markdown = |text: &str| text.replace('\\', "");
+    let html = |text: &str| {
+        let title = text.split_once("<h1>").unwrap().1.split_once("</h1>").unwrap().0;
+        title.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    };
+    let of_overview = one_line(&run(&["overview"]));
+    let of_overview = of_overview.contains(&one_line(&headline)).then(|| headline.clone());
+    let shell = run(&["leaks"]);
+    let ticket = run(&["leaks", "--format", "markdown"]);
+    let report = run(&["report", "--format", "markdown", "-q"]);
+    let bold = report.lines().find(|line| line.starts_with("**")).unwrap_or_default();
+    vec![
+        ("leaks --format json", headline),
+        ("leaks", shell.lines().next().unwrap_or_default().to_owned()),
+        ("overview", of_overview.unwrap_or_default()),
+        ("overview --format json", text(&json(&["overview"])["rows"][0]["headline"]).to_owned()),
+        (
+            "leaks --format markdown",
+            markdown(ticket.lines().next().unwrap_or_default().trim_start_matches("# ")),
+        ),
+        ("report", html(&run(&["report", "-q"]))),
+        ("report --format markdown", markdown(bold.trim_matches('*'))),
+        ("report --format json", text(&json(&["report", "-q"])["headline"]).to_owned()),
+    ]
+}
+
+/// The headline, which all answers agree on, and the exit code of `leaks`.
+fn headline(dump: &Dump) -> (String, i32) {
+    let all = headlines(dump);
+    for (answer, found) in &all {
+        assert_eq!(*found, all[0].1, "{answer}");
+    }
+    (all[0].1.clone(), dump.run(&["leaks"]).status.code().unwrap())
+}
+
+#[test]
+fn every_answer_has_the_same_headline() {
+    for name in DUMPS {
+        let dump = sample(&samples(), name);
+        let (line, code) = headline(&dump);
+        assert!(line.contains("leak suspect") && code == 0, "{name}: {line}");
+        // A rule that fails says it in the same words.
+        let rules = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(rules.path(), "[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"10 %\"\n")
+            .unwrap();
+        let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
+        let check: Value = serde_json::from_slice(&check.stdout).unwrap();
+        let said = text(&check["rows"][0]["message"]);
+        let (_, what) = line.split_once(": ").unwrap();
+        assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
+    }
+}
+
+/// A holder of different things: `parts` of as many classes.
+fn holder(heap: &mut Heaped, parts: u64) {
+    let held: Vec<_> = (0..parts)
+        .map(|part| {
+            let class = heap.class(&format!("app.Part{part}"), 1);
+            heap.many(class, 1, 100_000)[0]
+        })
+        .collect();
+    let array = heap.array(&held);
+    heap.holder("app.Main", "HELD", array);
+}
+
+#[test]
+fn what_only_holds_is_no_suspect_anywhere() {
+    let mut heap = Heaped::new();
+    holder(&mut heap, 6);
+    let (line, code) = headline(&heap.dump());
+    assert!(line.starts_with("No leak suspect: class app.Main retains 9"), "{line}");
+    assert!(line.ends_with("and nothing accumulates there") && code == 1, "{line}");
+}
+
+/// Of a heap that is nearly all garbage the rest is no conclusion, though it keeps its row.
+#[test]
+fn garbage_is_the_headline_where_it_is_most() {
+    for (garbage, is_suspect) in [(30_000_u64, false), (1_000, true)] {
+        let mut heap = Heaped::new();
+        let item = heap.class("app.Item", 1);
+        let items = heap.many(item, 20, 200_000);
+        let array = heap.array(&items);
+        heap.holder("app.Main", "HELD", array);
+        for _ in 0..garbage {
+            heap.bytes(1024);
+        }
+        let dump = heap.dump();
+        let leaks = super::Leaks::of(&dump);
+        assert_eq!(leaks.rows.len(), 1, "its row stays");
+        let (line, code) = headline(&dump);
+        assert!(line.contains(" used is unreachable and will be collected"), "{line}");
+        assert_eq!((line.contains("leak suspect"), code == 0), (is_suspect, is_suspect), "{line}");
+        let overview = String::from_utf8(dump.run(&["overview"]).stdout).unwrap();
+        assert_eq!(overview.contains("holds 20 x"), is_suspect, "{overview}");
+    }
+}
+
+/// A cache that the JVM may clear is told to be one, whether the map is behind one soft reference or each value is.
+#[test]
+fn a_cache_behind_soft_references_is_told() {
+    for is_each in [false, true] {
+        let mut heap = Heaped::new();
+        let reference = heap.jdk.reference;
+        let soft = heap.class_below("java.lang.ref.SoftReference", reference, 0);
+        let own = heap.class_below("app.SoftValue", soft, 0);
+        let item = heap.class("app.Item", 1);
+        let items = heap.many(item, 50, 400_000);
+        let held = if is_each {
+            let each: Vec<_> = items
+                .iter()
+                .map(|item| {
+                    let value = heap.instance(own, &[]);
+                    heap.set_referent(value, *item);
+                    value
+                })
+                .collect();
+            heap.array(&each)
+        } else {
+            let array = heap.array(&items);
+            let value = heap.instance(own, &[]);
+            heap.set_referent(value, array);
+            value
+        };
+        heap.holder("app.Cache", "CACHE", held);
+        let row = super::Leaks::one(&heap.dump());
+        let sentence = text(&row["sentence"]);
+        assert!(sentence.to_lowercase().contains("soft references"), "{is_each}: {sentence}");
+    }
+}
