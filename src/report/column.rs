@@ -93,6 +93,11 @@ pub enum Fit {
         /// From 0.
         priority: u8,
     },
+    /// Its cells lose their middle: names of files, of which both ends tell. Priorities are those of [`Fit::Shorten`].
+    Middle {
+        /// From 0.
+        priority: u8,
+    },
     /// Its lines are broken: sentences, and what is copied.
     Wrap,
 }

@@ -57,7 +57,7 @@ pub(super) fn rooms(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
         *room = room.map(|_| column.width);
     }
     let flexible = by_priority(columns, |fit| match fit {
-        Fit::Shorten { priority } | Fit::Cut { priority } => Some(priority),
+        Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
         Fit::Wrap => Some(u8::MAX),
         Fit::Whole | Fit::Secondary { .. } => None,
     });

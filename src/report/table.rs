@@ -342,6 +342,7 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     match fit {
         _ if fit::width(&cell) <= room => cell,
         Fit::Shorten { .. } => fit::names(&cell, room),
+        Fit::Middle { .. } => fit::middle(&cell, room),
         Fit::Wrap => fit::wrap(&cell, room, 0).join("\n"),
         Fit::Whole | Fit::Secondary { .. } | Fit::Cut { .. } => fit::end(&cell, room),
     }

@@ -252,6 +252,22 @@ fn no_line_of_a_path_over_a_frame_is_wider_than_the_terminal() {
     }
 }
 
+/// The name of a file is not one of a class, whose packages can be shortened to their initials.
+#[test]
+fn the_name_of_a_file_loses_its_middle() {
+    let dump = crate::kit::process::Folder::new();
+    let path =
+        dump.write("shop.prod.eu-west-1.hprof.zst", std::fs::read(sample("leaks/s1.hprof.zst")).unwrap());
+    let rules = dump.write("rules.toml", "[[rule]]\nname = \"a\"\nmeasure = \"heap\"\nmax = \"1 GB\"\n");
+    for arguments in [&["overview", &path][..], &["check", "--rules", &rules, &path, &path]] {
+        let arguments: Vec<String> =
+            [arguments, &["--quiet"]].concat().iter().map(ToString::to_string).collect();
+        let lines = shown(&on_terminal(command(&arguments), 58));
+        let line = lines.iter().find(|line| line.contains("hprof.zst")).unwrap();
+        assert!(line.contains("shop") && line.contains('…') && !line.contains("s.p"), "{line}");
+    }
+}
+
 #[test]
 fn no_line_about_a_suspect_is_wider_than_the_terminal() {
     let mut cases = Vec::new();

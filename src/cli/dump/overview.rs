@@ -136,10 +136,10 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let is_main_said = with_main.is_some();
     what = with_main.unwrap_or(what);
     let room = width.saturating_sub(what.chars().count() + 2);
-    let mut lines = vec![format!("{}: {what}", cut(name, room.max(MIN_NAME)))];
+    let mut lines = vec![format!("{}: {what}", fit::middle(name, room.max(MIN_NAME)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| cut(line, width)).collect();
+        return lines.iter().map(|line| fit::end(line, width)).collect();
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -169,7 +169,8 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| cut(line, width)).collect()
+    // The first begins with the name of a file, which is no name of a class.
+    lines.iter().map(|line| fit::end(line, width)).collect()
 }
 
 /// The main class of the program.

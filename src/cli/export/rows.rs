@@ -82,7 +82,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
             row.dump.as_str().into()
         })
         .header("dump")
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Middle { priority: 0 }),
         Column::text("table", "the name of the table", |row: &&Row| row.table.as_str().into())
             .header("table")
             .fit(Fit::Shorten { priority: 1 }),

@@ -206,7 +206,7 @@ pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
     let dump = Column::text("dump", "the dump, as it was given", |row: &&Row| (&*row.dump).into());
     let dump = match dumps {
         Dumps::One => dump,
-        Dumps::Several => dump.header("dump").place(4).fit(Fit::Shorten { priority: 0 }),
+        Dumps::Several => dump.header("dump").place(4).fit(Fit::Middle { priority: 0 }),
     };
     let not_measured = "nothing was measured";
     Columns::new([
