@@ -228,8 +228,20 @@ fn programs_run_with_the_agent() {
     let output =
         program(&["run", "--heap", "sites", "--options", "thread=y", "--", &java, "-jar", "a b"], &library);
     assert_eq!(output.status.code(), Some(42));
-    let expected = format!("-Da=b|-agentpath:{lib}=heap=sites,thread=y -jar a b\n");
+    // By samples: every allocation makes a program 20 times slower, which is said before it starts.
+    let expected = format!("-Da=b|-agentpath:{lib}=heap=sites,sample=524288,thread=y -jar a b\n");
     assert_eq!((String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr), (expected, Vec::new()));
+    let output = program(&["run", "--heap", "sites", "--options", "sample=4096", "--", &java], &library);
+    let expected = format!("-Da=b|-agentpath:{lib}=heap=sites,sample=4096\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), expected.trim_end());
+    let output = program(&["run", "--heap", "sites", "--exact", "--", &java], &library);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim_end(),
+        format!("-Da=b|-agentpath:{lib}=heap=sites")
+    );
+    assert!(said.contains("20 to 30 times"), "{said}");
+    assert_eq!(program(&["run", "--heap", "dump", "--exact", "--", &java], &library).status.code(), Some(2));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);
     assert_eq!(output.status.code(), Some(42));
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("-Da=b -agentpath:{lib}=force=n|test\n"));

@@ -264,7 +264,7 @@ fn the_name_of_a_file_loses_its_middle() {
             [arguments, &["--quiet"]].concat().iter().map(ToString::to_string).collect();
         let lines = shown(&on_terminal(command(&arguments), 58));
         let line = lines.iter().find(|line| line.contains("hprof.zst")).unwrap();
-        assert!(line.contains("shop") && line.contains('…') && !line.contains("s.p"), "{line}");
+        assert!(line.contains("-1.hprof.zst") && line.contains('…'), "{line}");
     }
 }
 

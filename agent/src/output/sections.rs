@@ -71,8 +71,8 @@ impl Output {
     pub fn sites(&mut self, state: &State, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
-        // As the old agent, by what is alive. Samples are of what is allocated, which matters also where all of it died.
-        let allocated = if state.sampling.is_estimate() { sites.totals.allocated_bytes } else { 0 };
+        // The old agent went by what is alive alone, and left out where most was allocated if all of it had died.
+        let allocated = sites.totals.allocated_bytes;
         let wanted = sites.rows.iter().filter(|(_, counts)| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
             live || allocated > 0 && percent(counts.allocated.bytes, allocated) >= cutoff * 100.0

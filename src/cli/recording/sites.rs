@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Filter")]
     trace: Vec<u32>,
 
-    /// Omit sites below this fraction of all live bytes, for example 0.0001
+    /// Omit sites below this fraction of all live and of all allocated bytes, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
@@ -140,9 +140,10 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         if is_counted { column } else { column.header(title).place(place) }
     };
     let [self_percent, accumulated_percent] = columns::percents(
-        "percentage of all live bytes, to two decimals, as the agent's reports print it",
-        |row: &Row<'a>| row.site.self_percent,
-        |row| row.site.accumulated_percent,
+        "percentage of all that rows are sorted by, to two decimals: of live bytes, as the agent's reports print it, unless \
+         `--sort` says otherwise",
+        |row: &Row<'a>| row.self_percent,
+        |row| row.accumulated_percent,
     );
     let columns = [
         columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::percent::hundredths;
 use super::profile::{Site, Sites, Traces, ratio};
 use super::stack_filter::StackFilter;
 use crate::classes::pattern::{self, ClassPattern, MethodPattern};
@@ -51,6 +52,10 @@ pub struct Row<'a> {
     pub site: &'a Site,
     /// The innermost frame of its trace.
     pub method: Option<String>,
+    /// Its part of all in percent, to two decimals: of what rows are sorted by, else of live bytes as in the file.
+    pub self_percent: f64,
+    /// The part of this row and all before it: in that order, else in that of the file.
+    pub accumulated_percent: f64,
 }
 
 /// Sums over sites.
@@ -100,16 +105,40 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
         Some(SortBy::Trace) => found.sort_rows_by_key(|(_, site)| site.trace),
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
+    // As stated, unless rows are sorted by another figure: percentages of live bytes would be in no order.
+    let figure: Option<fn(&Site) -> u64> = match question.sort_by {
+        None | Some(SortBy::Live | SortBy::Class | SortBy::Trace) => None,
+        Some(SortBy::LiveInstances) => Some(|site| site.live_instances),
+        Some(SortBy::Allocated) => Some(|site| site.allocated_bytes),
+        Some(SortBy::AllocatedInstances) => Some(|site| site.allocated_instances),
+    };
+    let whole = figure.map_or(0, |figure| {
+        let sum = || sites.rows.iter().fold(0u64, |sum, site| sum.saturating_add(figure(site)));
+        sites.total.as_ref().map_or_else(sum, figure)
+    });
+    let mut before = 0u64;
     let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
-        .map(|(rank, site)| Row { rank, site, method: traces.method(site.trace) })
+        .map(|(rank, site)| {
+            let (self_percent, accumulated_percent) = match figure {
+                None => (site.self_percent, site.accumulated_percent),
+                Some(figure) => {
+                    before = before.saturating_add(figure(site));
+                    (hundredths(figure(site), whole), hundredths(before, whole))
+                }
+            };
+            Row { rank, site, method: traces.method(site.trace), self_percent, accumulated_percent }
+        })
         .collect();
     Answer { rows, matching }
 }
 
-/// Whether a site's part of all live bytes is below the cutoff, as the agent compares them.
+/// Whether a site's parts of all live and of all allocated bytes are below the cutoff, as the agent compares them.
 fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     let part = match total {
-        Some(total) => ratio(site.live_bytes, total.live_bytes),
+        Some(total) => {
+            let live = ratio(site.live_bytes, total.live_bytes);
+            live.max(ratio(site.allocated_bytes, total.allocated_bytes))
+        }
         // A text has only the percentage, to two decimals.
         None => site.self_percent / 100.0,
     };
@@ -196,12 +225,34 @@ mod tests {
     fn the_cutoff_keeps_what_is_on_it() {
         let at = |cutoff| Question { cutoff, sort_by: Some(SortBy::Allocated), ..Question::default() };
         assert_eq!(ranks(&sample(), &at(0.25)), [3, 1, 2]);
-        assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1]);
+        // Part of what is alive, or of what was allocated: the third has 46.5 percent of that.
+        assert_eq!(ranks(&sample(), &at(0.250_000_1)), [3, 1]);
+        assert_eq!(ranks(&sample(), &at(0.47)), [1]);
         // A text states percentages only; of nothing everything is too little.
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [3, 1, 2]);
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [1]);
         let nothing = Sites { total: Some(Site::default()), ..sample() };
         assert_eq!((ranks(&nothing, &at(0.0)).len(), ranks(&nothing, &at(0.1)).len()), (3, 0));
+    }
+
+    #[test]
+    fn percentages_are_of_what_rows_are_sorted_by() {
+        let percents = |sort_by| {
+            let sample = sample();
+            let question = Question { sort_by, ..Question::default() };
+            let answer = super::sites(&sample, &Traces::default(), &question);
+            let rows = answer.rows.iter().map(|row| (row.rank, row.self_percent, row.accumulated_percent));
+            rows.collect::<Vec<_>>()
+        };
+        // As the file states them.
+        assert_eq!(percents(None), [(1, 50.0, 0.0), (2, 25.0, 0.0), (3, 25.0, 0.0)]);
+        // 1000, 900 and 250 of 2150.
+        assert_eq!(
+            percents(Some(SortBy::Allocated)),
+            [(3, 46.51, 46.51), (1, 41.86, 88.37), (2, 11.63, 100.0)]
+        );
+        let instances = [(1, 78.13, 78.13), (2, 15.63, 93.75), (3, 6.25, 100.0)];
+        assert_eq!(percents(Some(SortBy::AllocatedInstances)), instances);
     }
 
     #[test]

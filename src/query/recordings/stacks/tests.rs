@@ -342,3 +342,21 @@ fn times_of_another_kind_are_not_compared() {
     assert_eq!(error(&timed(100), &timed(-1)), measures);
     assert!(compare(&calls, &calls, &question).is_ok());
 }
+
+#[test]
+fn what_the_writer_left_out_is_in_the_picture() {
+    let mut profile = with_sites(&[&["main", "x"]], vec![site("a.B", 1, 30)]);
+    let total = Site { live_bytes: 100, allocated_bytes: 1000, ..Site::default() };
+    profile.sites.as_mut().unwrap().total = Some(total);
+    let found = stacks(&profile, &Question::new(Of::Allocated)).unwrap();
+    assert_eq!(folded(&found), ["<sites below the cutoff> 700", "main;x;a.B (object) 300"]);
+    assert_eq!(found.total, 1000);
+    assert_eq!(
+        ask(&profile, &Question::new(Of::Live)),
+        ["<sites below the cutoff> 70", "main;x;a.B (object) 30"]
+    );
+    // Which stacks they had is not known: no filter can want them.
+    let filter = StackFilter { methods: vec!["x".parse().unwrap()], ..StackFilter::default() };
+    let question = Question { filter, ..Question::new(Of::Live) };
+    assert_eq!(ask(&profile, &question), ["main;x;a.B (object) 30"]);
+}

@@ -21,6 +21,8 @@ use super::{
 const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
 /// Frames that are looked at. Only hostile files have rows that repeat so many.
 const MAX_STEPS: u64 = 1 << 28;
+/// What stands for the sites that the writer left out.
+const BELOW_CUTOFF: &str = "<sites below the cutoff>";
 /// Characters of a frame's name. Longer names are cut: every stack through a frame repeats it.
 const MAX_NAME: usize = 1000;
 
@@ -110,8 +112,19 @@ impl<'a> Tree<'a> {
                 None => self.add_calls()?,
             },
             Of::Allocated | Of::Live => {
+                let mut all = 0u64;
                 for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
-                    self.add_trace(site.trace, Some(&site.class), weight(site, self.question))?;
+                    let weight = weight(site, self.question);
+                    self.add_trace(site.trace, Some(&site.class), weight)?;
+                    all = all.saturating_add(weight);
+                }
+                // What the writer left out is in its totals, and belongs to no stack that could be asked for.
+                let total = profile.sites.as_ref().and_then(|sites| sites.total.as_ref());
+                let left_out = total.map_or(0, |total| weight(total, self.question).saturating_sub(all));
+                if left_out > 0 && self.question.filter == StackFilter::default() {
+                    let label = self.label(BELOW_CUTOFF.to_owned(), LabelKind::Nothing);
+                    let node = self.child(ALL, label)?;
+                    self.put(node, left_out);
                 }
                 match self.question.unit {
                     SiteUnit::Bytes => Measure::Bytes,
