@@ -32,6 +32,7 @@ use crate::threads::frames::Frame;
 use crate::threads::groups::pool;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
@@ -420,6 +421,7 @@ impl<'a> Reader<'a> {
         let point_position = point.and_then(|point| tree.reachable_position(point));
         // What the evidence is of: the accumulation point, the chain that leads there, or the group itself.
         let base = chain.map(|chain| chain.first).or(point_position);
+        let base = base.map(|base| self.top_of_nodes(base));
         let tops: Vec<TreePosition> = match kind {
             Kind::Single => vec![base.unwrap_or(first)],
             Kind::Group => positions.clone(),
@@ -526,6 +528,23 @@ impl<'a> Reader<'a> {
             is_behind_soft: false,
             related: Vec::new(),
         }
+    }
+
+    /// The first of the nodes of a tree or a list that dominate one another down to this one: a subtree that retains most of
+    /// the tree is no place that anybody knows. What refers to its like and is no node stays: loaders, threads.
+    fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
+        let (tree, objects) = (&self.graph.tree, &self.graph.objects);
+        let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
+        let own = class(position);
+        let is_instance =
+            own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
+        if !is_instance || self.what(own) != What::Instance {
+            return position;
+        }
+        let above = std::iter::successors(Some(position), |at| {
+            tree.dominator(*at).filter(|above| class(*above) == own)
+        });
+        above.last().unwrap_or(position)
     }
 
     /// Whether the JVM may clear what accumulates: soft references are on its path, or most of it is below such.

@@ -145,3 +145,36 @@ fn a_cache_behind_soft_references_is_told() {
         assert!(sentence.to_lowercase().contains("soft references"), "{is_each}: {sentence}");
     }
 }
+
+/// A subtree that retains most of a tree is no place that anybody knows: the sentence is about the whole tree, though its
+/// row has the accumulation point that MAT has.
+#[test]
+fn nodes_are_not_where_a_sentence_ends() {
+    let mut heap = Heaped::new();
+    let (tree, node) = (heap.class("app.Tree", 1), heap.class("app.Node", 3));
+    let item = heap.class("app.Item", 1);
+    let mut items = heap.many(item, 127, 400_000).into_iter();
+    // A balanced tree is the right child of a right child, each with a leaf on its left.
+    let mut level: Vec<_> = items.by_ref().take(64).map(|item| heap.instance(node, &[item])).collect();
+    while level.len() > 1 {
+        let pairs: Vec<_> = level.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+        level = pairs
+            .into_iter()
+            .zip(items.by_ref())
+            .map(|((left, right), item)| heap.instance(node, &[item, left, right]))
+            .collect();
+    }
+    let mut top = level[0];
+    let count = 127;
+    for _ in 0..3 {
+        let more = heap.many(item, 2, 400_000 / 127 * 2);
+        let leaf = heap.instance(node, &[more[0]]);
+        top = heap.instance(node, &[more[1], leaf, top]);
+    }
+    let root = heap.instance(tree, &[top]);
+    heap.holder("app.Main", "TREE", root);
+    let row = super::Leaks::one(&heap.dump());
+    let sentence = text(&row["sentence"]);
+    assert!(sentence.contains(&format!("{} x app.Item", count + 6)), "{sentence}");
+    assert!(!sentence.contains("app.Node 0x") && sentence.contains("app.Tree"), "{sentence}");
+}

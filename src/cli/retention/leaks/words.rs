@@ -42,7 +42,9 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             let bytes =
                 found.iter().fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
             let what = self::first(leaks, first);
-            let what = what.rsplit_once(": ").map_or(&*what, |(what, _)| what);
+            // Without what it says of how much.
+            let end = if matches!(first.reason, Some(Reason::Threads { .. })) { " retain " } else { ": " };
+            let what = what.rsplit_once(end).map_or(&*what, |(what, _)| what);
             let more = if others.is_empty() { "" } else { "; and others" };
             let count = counted(found.len() as u64, "leak suspect");
             Some(format!("{count}, {} of {heap}: {what}{more}", share(bytes)))
