@@ -181,6 +181,32 @@ fn too_many_are_refused() {
 }
 
 #[cfg(unix)]
+/// Who connects and says nothing takes the place of an agent for seconds only; one that has begun may be silent for days.
+#[test]
+fn silent_connections_shut_nobody_out() {
+    let mut listener = Listener::start(&["--once"]);
+    let mut quiet = listener.connect();
+    quiet.write_all(&recording()[..31]).unwrap();
+    listener.wait_for("agent 1 writes");
+    let silent: Vec<TcpStream> = (0..63).map(|_| listener.connect()).collect();
+    listener.wait_for("agent 64 connected");
+    let _refused = listener.connect();
+    listener.wait_for("is refused: 64 agents are connected");
+    listener.wait_for("sent nothing");
+    let mut agent = listener.connect();
+    agent.write_all(&recording()).unwrap();
+    drop(agent);
+    listener.wait_for("recording-2.hprof");
+    quiet.write_all(&recording()[31..]).unwrap();
+    drop((quiet, silent));
+    let (code, mut rows) = listener.finish();
+    rows.sort();
+    assert_eq!(
+        (code, rows),
+        (0, vec![row("complete", "recording-1.hprof"), row("complete", "recording-2.hprof")])
+    );
+}
+
 #[test]
 fn a_signal_ends_it_and_keeps_what_is_there() {
     let mut listener = Listener::start(&[]);

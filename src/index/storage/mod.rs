@@ -12,7 +12,7 @@
 pub(crate) mod bit_packed;
 pub mod checked_column;
 pub(crate) mod column;
-pub(crate) mod free_space;
+pub mod free_space;
 pub mod human_bytes;
 pub mod id_map;
 pub mod memory;

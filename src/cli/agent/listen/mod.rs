@@ -85,9 +85,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
     name: String,
 
-    /// Close the connection of an agent that sends more than this
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Output")]
-    max_bytes: Option<u64>,
+    /// Close the connection of an agent that sends more than this; also one that would fill the disk
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "128GiB", help_heading = "Output")]
+    max_bytes: u64,
 
     #[command(flatten)]
     output: Output,

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
 
+use hprof_index::storage::free_space::free_bytes;
 use hprof_parser::sniff::{Looks, sniff};
 use hprof_parser::stream::{Part, PartKind, StreamScanner};
 use hprof_parser::text::event::{Event as TextEvent, Ranking};
@@ -36,6 +38,12 @@ pub(super) enum Event {
 const BLOCK: usize = 1 << 16;
 /// Bytes by which it has to be known what comes.
 const HEAD: usize = 1200;
+/// How long an agent may take for the first line: it sends that when it connects. Who says nothing takes a place of those
+/// that do.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Bytes after which it is looked how much room is left on the disk, and bytes that are left to others.
+const LOOK_EVERY: u64 = 16 << 20;
+const RESERVE: u64 = 256 << 20;
 /// Parts of one recording that are told.
 const TOLD: usize = 200;
 
@@ -46,7 +54,7 @@ pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
-    pub(super) max_bytes: Option<u64>,
+    pub(super) max_bytes: u64,
     /// Whether this program ends.
     pub(super) ending: Arc<AtomicBool>,
 }
@@ -93,6 +101,8 @@ enum Stop {
     Lost(io::Error),
     Limit(u64),
     Disk(io::Error),
+    /// So little of the disk is free.
+    Room(u64),
     Ending,
 }
 
@@ -104,6 +114,7 @@ impl Stop {
             Self::Lost(error) => format!("the connection was lost: {error}"),
             Self::Limit(bytes) => format!("--max-bytes was reached: {}", human_bytes(*bytes)),
             Self::Disk(error) => format!("the file cannot be written: {error}"),
+            Self::Room(free) => format!("the disk has {} left, which are for others", human_bytes(*free)),
             Self::Ending => "`hprof-cli listen` was ended while the agent was connected".to_owned(),
         })
     }
@@ -126,13 +137,19 @@ pub(super) fn receive(mut connection: Connection) {
 
 impl Connection {
     fn receive(&mut self) -> Ended {
-        let mut head = Vec::new();
+        let (mut head, begun) = (Vec::new(), Instant::now());
         let (form, ids) = loop {
             let mut block = [0; HEAD];
-            let read = match read(&mut self.stream, &mut block) {
-                Ok(read) => read,
-                Err(_) if head.is_empty() => return Ended::Nothing,
-                Err(_) => 0,
+            let left = begun + HEAD_TIME;
+            let left = left.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+            let read = match left.map(|left| self.stream.set_read_timeout(Some(left))) {
+                Some(Ok(())) => match read(&mut self.stream, &mut block) {
+                    Ok(read) => read,
+                    Err(_) if head.is_empty() => return Ended::Nothing,
+                    Err(_) => 0,
+                },
+                // Byte by byte it takes as long.
+                _ => 0,
             };
             head.extend_from_slice(block.get(..read).unwrap_or_default());
             match start(&head, read == 0) {
@@ -142,6 +159,8 @@ impl Connection {
                 Start::Refused(why) => return Ended::Refused(why),
             }
         };
+        // A program may run for days before it has something to say.
+        let _ = self.stream.set_read_timeout(None);
         let partial = match self.files.create(form) {
             Ok(partial) => partial,
             Err(error) => return Ended::Failed(error.to_string()),
@@ -155,6 +174,7 @@ impl Connection {
             bytes: 0,
             last: 0,
             stop: None,
+            look_at: LOOK_EVERY,
             block: vec![0; BLOCK].into(),
             ready: 0..0,
         };
@@ -241,13 +261,15 @@ struct Tee<'a> {
     stream: &'a mut TcpStream,
     partial: Partial,
     /// Bytes that the file may still get.
-    left: Option<u64>,
+    left: u64,
     ending: &'a AtomicBool,
     /// Bytes in the file.
     bytes: u64,
     /// The last of them.
     last: u8,
     stop: Option<Stop>,
+    /// Bytes in the file after which it is looked what room is left.
+    look_at: u64,
     block: Box<[u8]>,
     /// What of the block was not taken yet.
     ready: std::ops::Range<usize>,
@@ -274,7 +296,7 @@ impl Tee<'_> {
 
     /// Writes the first bytes of the block into the file.
     fn store(&mut self, count: usize) {
-        let allowed = self.left.map_or(count, |left| usize::try_from(left).unwrap_or(usize::MAX).min(count));
+        let allowed = usize::try_from(self.left).unwrap_or(usize::MAX).min(count);
         let mut written = 0;
         while let Some(rest) = self.block.get(written..allowed).filter(|rest| !rest.is_empty()) {
             match self.partial.file.write(rest) {
@@ -289,7 +311,14 @@ impl Tee<'_> {
             break;
         }
         self.bytes += written as u64;
-        self.left = self.left.map(|left| left.saturating_sub(written as u64));
+        if self.bytes >= self.look_at {
+            self.look_at = self.bytes + LOOK_EVERY;
+            let free = self.partial.path.parent().and_then(free_bytes);
+            if let Some((free, _)) = free.filter(|(free, all)| *free < RESERVE.min(all / 20)) {
+                self.stop = Some(Stop::Room(free));
+            }
+        }
+        self.left = self.left.saturating_sub(written as u64);
         if let Some(last) = written.checked_sub(1).and_then(|last| self.block.get(last)) {
             self.last = *last;
         }

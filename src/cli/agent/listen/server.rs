@@ -47,7 +47,7 @@ pub(super) struct Options {
     /// What each agent is sent, and how long after it connected.
     pub(super) send: Vec<Command>,
     pub(super) after: Duration,
-    pub(super) max_bytes: Option<u64>,
+    pub(super) max_bytes: u64,
     pub(super) once: bool,
 }
 
