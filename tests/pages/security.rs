@@ -320,6 +320,49 @@ fn clients_that_send_nothing_keep_nobody_out() {
     assert!(String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 408") || rest.is_empty());
 }
 
+/// Who asks for much and reads nothing shares it with all others that do.
+#[cfg(target_os = "linux")]
+#[test]
+fn clients_that_read_nothing_share_one_answer() {
+    let server = server();
+    let client = server.client();
+    let target = "/1/dominators?depth=50&top=1000";
+    let headers = [("Cookie", client.cookie()), ("Accept", "application/json")];
+    while crate::http::request(server.port, "GET", target, &headers, b"").unwrap().status != 200 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let head = format!(
+        "GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: application/json\r\nCookie: {}\r\n\r\n",
+        server.port,
+        client.cookie()
+    );
+    let before = resident();
+    let mut all: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // All have the beginning of it.
+    let bytes = all.iter_mut().map(|stream| {
+        let mut start = vec![0; 2000];
+        stream.read_exact(&mut start).unwrap();
+        let start = String::from_utf8_lossy(&start).to_lowercase();
+        let (_, length) = start.split_once("content-length: ").unwrap();
+        length.split_once("\r\n").unwrap().0.parse::<u64>().unwrap()
+    });
+    let bytes = bytes.min().unwrap();
+    assert!(bytes > 1 << 20, "{bytes}");
+    let more = resident().saturating_sub(before) << 10;
+    assert!(more < 20 * bytes, "{more} bytes for 60 times {bytes}");
+}
+
 #[test]
 fn ten_thousand_requests_on_one_connection() {
     let server = server();

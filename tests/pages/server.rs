@@ -22,6 +22,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Of a sample, unpacked; `name` is its path below `samples`, without `.zst`.
     pub fn of(name: &str) -> Self {
         let bytes = match name.strip_suffix(".hprof") {

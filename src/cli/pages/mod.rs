@@ -23,6 +23,8 @@ pub(crate) mod site;
 pub(crate) mod suspects;
 pub(crate) mod tree;
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
@@ -39,7 +41,8 @@ use site::{Has, Site};
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
-    pub(crate) body: Vec<u8>,
+    /// Shared: many clients may take long for one answer.
+    pub(crate) body: Arc<Vec<u8>>,
     /// Where to go instead.
     pub(crate) location: Option<String>,
 }
@@ -49,16 +52,16 @@ pub(crate) const JSON: &str = "application/json";
 
 impl Reply {
     fn html(status: u16, markup: Markup) -> Self {
-        Self { status, content_type: HTML, body: markup.into_string().into_bytes(), location: None }
+        Self { status, content_type: HTML, body: Arc::new(markup.into_string().into_bytes()), location: None }
     }
 
     fn to(location: String) -> Self {
-        Self { status: 303, content_type: HTML, body: Vec::new(), location: Some(location) }
+        Self { status: 303, content_type: HTML, body: Arc::default(), location: Some(location) }
     }
 
     fn json(of: Result<Vec<u8>, Failure>) -> Self {
         match of {
-            Ok(body) => Self { status: 200, content_type: JSON, body, location: None },
+            Ok(body) => Self { status: 200, content_type: JSON, body: body.into(), location: None },
             Err(failure) => Self::json_error(400, &failure),
         }
     }
@@ -66,7 +69,12 @@ impl Reply {
     /// What is wrong, as JSON.
     pub(crate) fn json_error(status: u16, failure: &Failure) -> Self {
         let document = serde_json::json!({ "error": failure.text, "hint": failure.hint });
-        Self { status, content_type: JSON, body: format!("{document}\n").into_bytes(), location: None }
+        Self {
+            status,
+            content_type: JSON,
+            body: Arc::new(format!("{document}\n").into_bytes()),
+            location: None,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::handler::Handler;
 use super::locked;
+use super::patience::Patience;
 
 /// A client has this long to send the head of a request, the first or the next.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -70,7 +71,7 @@ pub(super) async fn serve(
                 .max_buf_size(HEAD_BYTES)
                 .max_headers(HEAD_FIELDS)
                 .keep_alive(true)
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(TokioIo::new(Patience::new(stream)), service);
             // What a client breaks is its own.
             let _ = connection.await;
         });

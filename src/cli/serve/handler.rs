@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State as Extracted};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
@@ -225,7 +225,7 @@ impl Inner {
         Reply {
             status: page.status,
             content_type: pages::HTML,
-            body: markup.into_string().into_bytes(),
+            body: Arc::new(markup.into_string().into_bytes()),
             location: None,
         }
     }
@@ -336,10 +336,26 @@ fn wants_json(headers: &HeaderMap) -> bool {
     }
 }
 
+/// An answer's bytes, which no connection copies.
+struct Shared(Arc<Vec<u8>>);
+
+impl Shared {
+    fn bytes(reply: &Reply) -> Bytes {
+        Bytes::from_owner(Self(reply.body.clone()))
+    }
+}
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 fn sent(reply: &Reply) -> Response<Body> {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response =
-        (status, [(header::CONTENT_TYPE, reply.content_type)], reply.body.clone()).into_response();
+        (status, [(header::CONTENT_TYPE, reply.content_type)], Body::from(Shared::bytes(reply)))
+            .into_response();
     if let Some(location) = &reply.location
         && let Ok(location) = HeaderValue::from_str(location)
     {

@@ -9,6 +9,7 @@ mod access;
 mod browser;
 mod connections;
 mod handler;
+mod patience;
 mod questions;
 mod worker;
 mod workers;

@@ -86,7 +86,12 @@ impl Worker {
                 );
                 let mut body = vec![0; bytes];
                 self.stdout.read_exact(&mut body).await?;
-                Heard::Reply(Reply { status, content_type: known(&content_type), body, location })
+                Heard::Reply(Reply {
+                    status,
+                    content_type: known(&content_type),
+                    body: body.into(),
+                    location,
+                })
             }
             said => Heard::Said(said),
         })
