@@ -41,7 +41,7 @@ impl<'a> Commands<'a> {
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
         // Without these it would answer from another heap dump, or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
-        let index_dir = self.index_dir.map(|dir| quoted_path(dir));
+        let index_dir = self.index_dir.map(quoted_path);
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
         Step { command: words.join(" "), words, why: why.to_owned() }
     }

@@ -15,35 +15,30 @@ pub mod thread_locals;
 
 mod collection;
 mod group_point;
+mod reader;
 mod suspects;
 
 use std::cmp::Reverse;
 use std::io;
 
-use rustc_hash::FxHashSet;
-
-use crate::dominators::class_counts;
 use crate::dump::unreachable::Unreachable;
-use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
-use crate::threads::Threads;
 use crate::threads::frames::Frame;
-use crate::threads::groups::pool;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::model::tables::ClassKind;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::{ObjectId, names};
+use hprof_parser::ObjectId;
 
 use self::allocation::Allocation;
 use self::collection::CollectionFacts;
-use self::contents::{Below, Level, Reason};
-use self::evidence::{ClassShare, Evidence, Part, Paths};
+use self::contents::{Level, Reason};
+use self::evidence::{ClassShare, Part, Paths};
 use self::group_point::CommonPath;
-use self::holders::{Holder, Holders};
+use self::holders::Holder;
+use self::reader::Reader;
 use self::suspects::{Chain, Group};
-use self::thread_locals::{ThreadLocalUse, ThreadLocals};
+use self::thread_locals::ThreadLocalUse;
 
 /// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
@@ -53,9 +48,6 @@ const TOLD_MEMBERS: usize = 10;
 
 /// What holds most, so many rows, where nothing is suspect.
 const TOLD_LARGEST: usize = 5;
-
-/// Frames of a thread that are looked at.
-const MAX_FRAMES: usize = 1000;
 
 /// Whether a suspect is one object or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -363,277 +355,5 @@ fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
         point: common.objects.last().copied().filter(|_| common.has_point),
         chain: None,
         common: Some(common),
-    }
-}
-
-/// Reads the evidence.
-struct Reader<'a> {
-    summary: &'a Summary,
-    graph: &'a ObjectGraph,
-    bytes: &'a [u8],
-    evidence: Evidence<'a>,
-    holders: Holders<'a>,
-    thread_locals: ThreadLocals<'a>,
-    threads: ClassSet,
-    loaders: ClassSet,
-    all_threads: Threads<'a>,
-    /// The names of SoftReference and its subclasses.
-    soft: FxHashSet<&'a str>,
-}
-
-impl<'a> Reader<'a> {
-    fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
-        let summary = heap.summary();
-        Self {
-            summary,
-            graph,
-            bytes,
-            evidence: Evidence::new(summary, graph, bytes, view),
-            holders: Holders::new(heap, graph, bytes),
-            thread_locals: ThreadLocals::new(heap, graph, bytes),
-            threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
-            loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
-            all_threads: Threads::new(heap, graph, bytes),
-            soft: {
-                let soft = ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference");
-                let classes = summary.numbered_classes().filter(|(number, _)| soft.contains(*number));
-                classes.map(|(_, class)| summary.class_name(class)).collect()
-            },
-        }
-    }
-
-    fn what(&self, class: Option<ClassNumber>) -> What {
-        match class {
-            Some(class) if Some(class) == self.summary.java_lang_class() => What::Class,
-            Some(class) if self.threads.contains(class) => What::Thread,
-            Some(class) if self.loaders.contains(class) => What::ClassLoader,
-            _ => What::Instance,
-        }
-    }
-
-    fn suspect(&self, candidate: Candidate) -> Suspect {
-        let tree = &self.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } =
-            candidate;
-        let what = self.what(class);
-        let first = positions.first().copied().unwrap_or_default();
-        let object = tree.object_at(first).unwrap_or_default();
-        let point_position = point.and_then(|point| tree.reachable_position(point));
-        // What the evidence is of: the accumulation point, the chain that leads there, or the group itself.
-        let base = chain.map(|chain| chain.first).or(point_position);
-        let base = base.map(|base| self.top_of_nodes(base));
-        let tops: Vec<TreePosition> = match kind {
-            Kind::Single => vec![base.unwrap_or(first)],
-            Kind::Group => positions.clone(),
-        };
-        let base_position = tops.first().copied().unwrap_or(first);
-        // By kinds of children if there is no chain. The tree below is looked at only where something accumulates: that
-        // takes a pass over all of it.
-        let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
-        let (mut below, mut children) = (None, Vec::new());
-        let reason = match (kind, chain) {
-            (Kind::Group, _) => {
-                self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
-            }
-            (Kind::Single, Some(chain)) => {
-                let found = Below::new(self.summary, self.graph, &tops);
-                let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
-                let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
-                below = Some(found);
-                reason
-            }
-            (Kind::Single, None) => {
-                children = kinds();
-                let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
-                if children.first().is_some_and(|kind| kind.is_of(class)) {
-                    let found = Below::new(self.summary, self.graph, &tops);
-                    children = found.kinds();
-                    below = Some(found);
-                }
-                let tree = below.as_ref().and_then(Below::tree);
-                tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
-            }
-        };
-        if reason.is_none() && children.is_empty() {
-            children = kinds();
-        }
-        if reason.is_some() && below.is_none() {
-            below = Some(Below::new(self.summary, self.graph, &tops));
-        }
-        let accumulated = below.map(|below| below.accumulated()).unwrap_or_default();
-        let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
-        let shown = match kind {
-            Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
-            Kind::Group => point,
-        };
-        let place = shown.map(|object| self.holders.place(object));
-        let is_oom = |position: &TreePosition| {
-            let object = tree.object_at(*position);
-            object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
-        };
-        let members = match kind {
-            Kind::Single => Vec::new(),
-            Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
-        };
-        let thread_locals = if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
-        let paths = match &common {
-            Some(common) if !common.objects.is_empty() => {
-                let mut paths = self.evidence.along(&common.objects, common.is_weak);
-                // What members have in common may end before the soft reference.
-                if common.is_weak && !paths.is_soft {
-                    paths.is_soft = self.evidence.paths(object).is_some_and(|paths| paths.is_soft);
-                }
-                Some(paths)
-            }
-            _ => {
-                // What most threads keep under a ThreadLocal is more to the point than a thread.
-                let local = thread_locals.first().filter(|local| local.is_most_of(retained_bytes));
-                let value = local.and_then(|local| local.largest);
-                value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
-            }
-        };
-        let (parts, contents) = match (verdict, kind) {
-            (Verdict::Holder, Kind::Single) => self.evidence.parts(&self.holders, base_position, &children),
-            (Verdict::Holder, Kind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation, _) => (Vec::new(), None),
-        };
-        Suspect {
-            kind,
-            what,
-            verdict,
-            object: self.evidence.named(object),
-            objects: positions.len() as u64,
-            shallow_bytes,
-            retained_bytes,
-            members,
-            group_class: class.filter(|_| kind == Kind::Group).map(|class| self.class_name(class).to_owned()),
-            loader: self.evidence.loader(object),
-            point: point.map(|point| self.evidence.named(point)),
-            base: self.evidence.named(shown.unwrap_or(object)),
-            collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
-            parts,
-            accumulated_bytes: match kind {
-                Kind::Single => tree.retained_bytes(base_position),
-                Kind::Group => retained_bytes,
-            },
-            allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
-            accumulated,
-            contents: contents.unwrap_or_else(|| self.contents(&tops)),
-            thread_locals,
-            frame: if what == What::Thread { self.frame(object) } else { None },
-            is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
-            reason,
-            place,
-            paths,
-            is_behind_soft: false,
-            related: Vec::new(),
-        }
-    }
-
-    /// The first of the nodes of a tree or a list that dominate one another down to this one: a subtree that retains most of
-    /// the tree is no place that anybody knows. What refers to its like and is no node stays: loaders, threads.
-    fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
-        let (tree, objects) = (&self.graph.tree, &self.graph.objects);
-        let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
-        let own = class(position);
-        let is_instance =
-            own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
-        if !is_instance || self.what(own) != What::Instance {
-            return position;
-        }
-        let above = std::iter::successors(Some(position), |at| {
-            tree.dominator(*at).filter(|above| class(*above) == own)
-        });
-        above.last().unwrap_or(position)
-    }
-
-    /// Whether the JVM may clear what accumulates: soft references are on its path, or most of it is below such.
-    fn is_behind_soft(&self, suspect: &Suspect) -> bool {
-        let is_soft = |class: &str| self.soft.contains(class);
-        let most = suspect.accumulated_bytes / 2;
-        let below = suspect.accumulated.iter().filter(|level| level.retained_bytes > most);
-        let is_below = below.into_iter().any(|level| !level.is_class_object && is_soft(&level.class));
-        is_below || suspect.paths.as_ref().is_some_and(|paths| paths.is_soft)
-    }
-
-    /// The innermost frame of a thread that is not the JDK's.
-    fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
-        let is_own = |frame: &Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
-        self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
-    }
-
-    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<Named> {
-        let objects = positions.filter_map(|position| self.graph.tree.object_at(*position));
-        objects.map(|object| self.evidence.named(object)).collect()
-    }
-
-    fn class_name(&self, class: ClassNumber) -> &'a str {
-        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
-    }
-
-    fn reason_of_group(
-        &self,
-        what: What,
-        class: Option<ClassNumber>,
-        positions: &[TreePosition],
-        all: u64,
-        has_point: bool,
-    ) -> Option<Reason> {
-        let tree = &self.graph.tree;
-        let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
-        let class_name = class.map_or("", |class| self.class_name(class));
-        match what {
-            What::Thread => {
-                let (pool, members) = match class_name {
-                    "java.lang.Thread"
-                    | "java.lang.VirtualThread"
-                    | "java.lang.ThreadBuilders$BoundVirtualThread" => self.largest_pool(positions)?,
-                    // Those of a class of their own are like, whatever their names are.
-                    _ => (None, retained().collect()),
-                };
-                let sum = members.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
-                let are_many = contents::is_in_many(members.iter().copied(), all, true);
-                (are_many && contents::is_most(sum, all)).then_some(Reason::Threads {
-                    pool: pool.map(|pool| format!("{pool}*")),
-                    threads: members.len() as u64,
-                    retained_bytes: sum,
-                })
-            }
-            What::ClassLoader => contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
-                class: class_name.to_owned(),
-                loader_class: Some(class_name.to_owned()),
-                loaders: positions.len() as u64,
-                retained_bytes: all,
-            }),
-            // Different classes are parts of different kinds.
-            What::Class => None,
-            What::Instance => {
-                let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
-                (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
-            }
-        }
-    }
-
-    /// The pool of threads that retains most: its name without the number, and what each of its threads retains, most
-    /// first.
-    fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<u64>)> {
-        let tree = &self.graph.tree;
-        let mut pools: rustc_hash::FxHashMap<String, Vec<u64>> = rustc_hash::FxHashMap::default();
-        for position in positions {
-            let object = tree.object_at(*position)?;
-            let name = self.evidence.view.content(object).unwrap_or_default();
-            pools.entry(pool(&name).to_owned()).or_default().push(tree.retained_bytes(*position));
-        }
-        let sum = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let (name, bytes) =
-            pools.into_iter().max_by_key(|(name, bytes)| (sum(bytes), Reverse(name.clone())))?;
-        let is_told = !name.is_empty() && !self.evidence.view.hides_values();
-        Some((Some(name).filter(|_| is_told), bytes))
-    }
-
-    /// The classes whose objects take most of what some objects retain.
-    fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
-        let counts = class_counts::count_below(self.graph, tops, self.summary.classes().len());
-        evidence::largest_classes(self.summary, &counts)
     }
 }
