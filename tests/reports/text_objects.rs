@@ -76,8 +76,10 @@ fn show_says_the_same_of_a_dump_and_its_text() {
     assert!(run(&["convert", dump, "-o", text]).status.success());
     let lines = std::fs::read_to_string(text).unwrap();
     let ids = lines.lines().filter(|line| line.starts_with("OBJ ") || line.starts_with("ARR "));
-    let ids: Vec<&str> = ids.step_by(900).map(|line| line.split(' ').nth(1).unwrap()).collect();
-    for id in ids {
+    // Texts write IDs as hexadecimal digits without `0x`; where one asks, bare digits are decimal.
+    let ids: Vec<String> =
+        ids.step_by(900).map(|line| format!("0x{}", line.split(' ').nth(1).unwrap())).collect();
+    for id in &ids {
         let show = |file: &str| -> serde_json::Value {
             let output = run(&["show", file, id, "--format", "json", "--incoming"]);
             assert!(output.status.success(), "{id}: {}", String::from_utf8_lossy(&output.stderr));
