@@ -562,35 +562,36 @@ class Places:
 # ------------------------------------------------------------------------------------------------------------ what grew
 
 def what_grew(root, least, heavier=True):
-    shown = []
-    def children(p): return list(p.children.values())
     def below(p):
         "the deepest place with at least 70 percent of p's change; READING: step by step, by the heaviest child"
         at, change = p, p.delta(); sign = 1 if change > 0 else -1
         while True:
-            fit = [c for c in children(at) if not c.nesting and c.delta() * sign > 0 and 10 * c.delta() * sign >= 7 * change * sign]
+            fit = [c for c in at.children.values() if not c.nesting and c.delta() * sign > 0 and 10 * c.delta() * sign >= 7 * change * sign]
             if not fit: return at
             at = max(fit, key=lambda c: c.delta() * sign)
     def walk(p):
-        d = p.delta()
-        if p.parent and (d > 0 and p.more() >= 2 or d < 0 and p.more() <= -2): shown.append(below(p)); return
-        change = [c for c in children(p) if c.delta()]
-        big = [c for c in change if abs(c.delta()) >= least]
-        # READING: "accounts for 70 percent": what it leaves unexplained, too little or too much, is at most 30 percent. What changed below
-        # is the sum of the changes of the places right below, of growth and shrinkage alike
-        rest, all_of_it = d - sum(c.delta() for c in big), max(abs(d), sum(abs(c.delta()) for c in change))
-        if p.parent and (not big or 10 * abs(rest) > 3 * all_of_it):
-            if abs(d) >= least: shown.append(p)
-            return
-        if heavier:
-            keys = [c for c in big if c.field == "key"]; values = [c for c in big if c.field != "key" and c.declared is None]
-            if keys and values:
-                k, v = (sum(abs(c.delta()) for c in x) for x in (keys, values))
-                drop = keys if k <= v else values
-                big = [c for c in big if c not in drop]
-        for c in big: walk(c)
-    walk(root)
-    return shown
+        "(what is shown of a place, what of it counts: growth and shrinkage)"
+        d = p.delta(); parts = [(c, *walk(c)) for c in p.children.values()]
+        parts = [(c, shown, g, s) for c, shown, g, s in parts if shown]
+        grown, shrunk = sum(x[2] for x in parts), sum(x[3] for x in parts)
+        every = [x for _, shown, _, _ in parts for x in shown]
+        if not p.parent: return every, grown, shrunk
+        if p.nesting: return every, grown, shrunk
+        own = (max(d, 0), max(-d, 0))
+        hidden = grown if d >= 0 else max(grown, shrunk)
+        if 10 * abs(d) < 7 * hidden: return every, grown, shrunk
+        if abs(d) >= least and (d > 0 and p.more() >= 2 or d < 0 and p.more() <= -2): return [below(p)], *own
+        if parts and 10 * abs(d - grown + shrunk) <= 3 * max(abs(d), grown + shrunk):
+            if heavier:
+                keys = [x for x in parts if x[0].field == "key"]; values = [x for x in parts if x[0].field != "key" and x[0].declared is None]
+                if keys and values:
+                    k, v = (sum(g + s for _, _, g, s in x) for x in (keys, values))
+                    drop = keys if k <= v else values
+                    every = [x for part in parts if part not in drop for x in part[1]]
+            return every, *own
+        if abs(d) >= least: return [p], *own
+        return every, grown, shrunk
+    return walk(root)[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- comparing

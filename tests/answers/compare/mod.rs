@@ -2,6 +2,7 @@
 //! heaps made so that each rule of places decides.
 
 mod growth;
+mod hidden;
 mod places;
 
 use std::process::{Command, Output};

@@ -6,10 +6,10 @@ use super::{change, json, place, rows};
 use crate::waste::made::Shop;
 
 /// The places that changed: labels below the array of what is kept, objects, bytes.
-type Found = Vec<(Vec<String>, (u64, u64), (u64, u64))>;
+pub type Found = Vec<(Vec<String>, (u64, u64), (u64, u64))>;
 
 /// Compares two heaps, all changes.
-fn diff(old: Shop, new: Shop) -> Found {
+pub fn diff(old: Shop, new: Shop) -> Found {
     let (_, document) = json("diff", &[&old.dump(), &new.dump()], &["--by", "place", "--min-change", "1"]);
     let found = rows(&document).iter().map(|row| {
         let labels: Vec<String> = place(row).iter().map(|label| (*label).to_owned()).collect();
@@ -24,17 +24,17 @@ fn diff(old: Shop, new: Shop) -> Found {
     found.collect()
 }
 
-fn labels(found: &Found) -> Vec<Vec<&str>> {
+pub fn labels(found: &Found) -> Vec<Vec<&str>> {
     found.iter().map(|(labels, ..)| labels.iter().map(String::as_str).collect()).collect()
 }
 
 /// A class of the program.
-fn blob(shop: &mut Shop) -> ClassId {
+pub fn blob(shop: &mut Shop) -> ClassId {
     shop.class("acme.Blob", &[("data", Type::Object), ("other", Type::Object)])
 }
 
 /// Objects of a class of the program that hold a thousand bytes each.
-fn blobs(shop: &mut Shop, class: ClassId, count: usize) -> Vec<ObjectId> {
+pub fn blobs(shop: &mut Shop, class: ClassId, count: usize) -> Vec<ObjectId> {
     (0..count)
         .map(|_| {
             let data = shop.bytes(&[1; 1000]);
@@ -264,30 +264,4 @@ fn what_is_nested_in_what_a_method_holds_counts_once() {
     let found = diff(make(5, false), make(8, true));
     let data = found.iter().find(|(labels, ..)| labels.contains(&"acme.Dir.data".to_owned())).unwrap();
     assert_eq!((data.1, data.2), ((6, 9), (6 * 1016, 9 * 1016)));
-}
-
-#[test]
-fn parts_that_grow_in_every_step_are_found_below_what_rises_and_falls() {
-    let make = |sessions: usize, size: usize, other: usize| {
-        let mut shop = Shop::new();
-        let fields = [("a", Type::Object), ("b", Type::Object), ("c", Type::Object)];
-        let class = shop.class("acme.Session", &fields);
-        let mut all = Vec::new();
-        for _ in 0..sessions {
-            let parts = [size, size, other].map(|size| shop.bytes(&vec![1; size / sessions]));
-            let values = ["a", "b", "c"].into_iter().zip(parts.map(Value::from));
-            all.push(shop.model.instance_with(class, &values.collect::<Vec<_>>()));
-        }
-        let list = shop.list(&all, 64);
-        shop.keep(list);
-        shop.dump()
-    };
-    let dumps = [make(10, 200_000, 100_000), make(30, 700_000, 3_000_000), make(20, 1_200_000, 100_000)];
-    let dumps: Vec<_> = dumps.iter().collect();
-    let (code, document) = json("trend", &dumps, &["--order", "given"]);
-    let found: Vec<(&str, &str)> = rows(&document)
-        .iter()
-        .map(|row| (*place(row).iter().rev().nth(1).unwrap(), row["grows"].as_str().unwrap()))
-        .collect();
-    assert_eq!((code, found), (0, vec![("acme.Session.a", "every step"), ("acme.Session.b", "every step")]));
 }

@@ -185,6 +185,11 @@ impl Aligned {
         self
     }
 
+    /// The places below a place.
+    pub(super) fn below(&self, place: u32) -> &[u32] {
+        self.below.get(place as usize).map_or(&[], Vec::as_slice)
+    }
+
     /// The number of dumps.
     pub fn dumps(&self) -> usize {
         self.figures.len()

@@ -1,10 +1,14 @@
 //! Which places explain what grew: the deepest that still do.
 //!
-//! A growth is followed down from the top. Below a place that holds different things - a class object, a map by names, an
-//! object with several caches - each part that grew is followed by itself, if together they account for what the place
-//! grew by. Where the objects of a place have become more, that is the cause, and what grew below them is its consequence;
-//! from there a single place below is followed only while it has at least [`MAJORITY`] percent of that growth (Eclipse MAT
-//! follows the largest child while it has 70 percent of its parent). So no place that is found contains another.
+//! Each place is looked at by itself, however little has changed above it: what grows here may shrink there. A change is
+//! followed down from the top. Below a place that holds different things - a class object, a map by names, an object with several
+//! caches - each part that changed is followed by itself, if together they account for what the place changed by, or grew by so
+//! much more that the place hides it. Else, where the objects of a place have become more, that is the cause, and what grew
+//! below them is its consequence; from there a single place below is followed only while it has at least [`MAJORITY`]
+//! percent of that growth (Eclipse MAT follows the largest child while it has 70 percent of its parent). So no place that is
+//! found contains another.
+
+use std::cmp::Reverse;
 
 use super::Aligned;
 use super::labels::Via;
@@ -12,12 +16,11 @@ use crate::compare::{Change, Growth};
 use crate::sorting::SortRows;
 
 /// Percent of a growth that a place below has to account for.
-const MAJORITY: i64 = 70;
+const MAJORITY: u64 = 70;
 
 /// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
-    let deltas: Vec<i64> = aligned.places().map(|place| aligned.delta(place)).collect();
-    Search { aligned, weights: &deltas, is_kind: &|_| true, least }.run()
+    Search::new(aligned, least, |_| true).run()
 }
 
 /// The same of growth of one kind alone.
@@ -27,77 +30,151 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
             (0..aligned.dumps()).map(|dump| aligned.figures(dump, place).retained_bytes).collect();
         Growth::of(&figures) == Some(growth)
     };
-    // A place that develops in another way counts for what it has below that grows like that.
-    let mut weights: Vec<i64> = vec![0; aligned.parents.len()];
-    for place in aligned.places().rev() {
-        let own = if is_it(place) { aligned.delta(place) } else { weight(&weights, place) };
-        if let Some(weight) = weights.get_mut(place as usize) {
-            *weight = own;
-        }
-        let parent = aligned.parents.get(place as usize).copied().flatten();
-        if let Some(above) = parent.and_then(|parent| weights.get_mut(parent as usize)) {
-            *above = above.saturating_add(own);
-        }
-    }
-    Search { aligned, weights: &weights, is_kind: &is_it, least }.run()
+    Search::new(aligned, least, is_it).run()
 }
 
-fn weight(weights: &[i64], place: u32) -> i64 {
-    weights.get(place as usize).copied().unwrap_or(0)
+/// By what the change of a place is explained.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Explained {
+    /// There is nothing to explain.
+    #[default]
+    Nothing,
+    /// By the place itself.
+    Itself,
+    /// By the deepest place that has most of it.
+    Deepest,
+    /// By places below, which account for it.
+    Parts,
+    /// By places below, of which each has its own change.
+    Below,
+}
+
+/// What is explained of a place: bytes that grew, and bytes that shrank.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    grown: u64,
+    shrunk: u64,
+}
+
+impl Moved {
+    fn of(change: i64) -> Self {
+        let size = change.unsigned_abs();
+        if change > 0 { Self { grown: size, shrunk: 0 } } else { Self { grown: 0, shrunk: size } }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            grown: self.grown.saturating_add(other.grown),
+            shrunk: self.shrunk.saturating_add(other.shrunk),
+        }
+    }
+
+    fn size(self) -> u64 {
+        self.grown.saturating_add(self.shrunk)
+    }
 }
 
 struct Search<'a> {
     aligned: &'a Aligned,
-    /// By place: the growth that is to be explained.
-    weights: &'a [i64],
-    /// Whether a place has a growth of its own that is to be explained. If not it only has such places below it.
-    is_kind: &'a dyn Fn(u32) -> bool,
+    /// By place: whether it has a growth of its own that is to be explained. If not it only has such places below it.
+    is_kind: Vec<bool>,
     least: u64,
+    /// By place.
+    explained: Vec<Explained>,
+    moved: Vec<Moved>,
 }
 
-impl Search<'_> {
-    fn run(&self) -> Vec<u32> {
-        let mut found = Vec::new();
-        let mut stack = self.large(&self.aligned.top);
-        while let Some(place) = stack.pop() {
-            let own = self.weight(place);
-            if !(self.is_kind)(place) {
-                stack.extend(self.large(self.below(place)));
-                continue;
-            }
-            if self.became_more(place) {
-                found.push(self.majority(place, own));
-                continue;
-            }
-            let large = self.large(self.below(place));
-            let (mut sum, mut sizes) = (0i64, 0i64);
-            for below in &large {
-                let weight = self.weight(*below);
-                (sum, sizes) = (sum.saturating_add(weight), sizes.saturating_add(weight.saturating_abs()));
-            }
-            let left = own.saturating_sub(sum).saturating_abs();
-            let all = own.saturating_abs().max(sizes);
-            if !large.is_empty() && left.saturating_mul(100) <= all.saturating_mul(100 - MAJORITY) {
-                stack.extend(self.without_company(large));
-            } else if own.unsigned_abs() >= self.least {
-                found.push(place);
+impl<'a> Search<'a> {
+    fn new(aligned: &'a Aligned, least: u64, is_kind: impl Fn(u32) -> bool) -> Self {
+        Self {
+            aligned,
+            is_kind: aligned.places().map(is_kind).collect(),
+            least,
+            explained: vec![Explained::default(); aligned.parents.len()],
+            moved: vec![Moved::default(); aligned.parents.len()],
+        }
+    }
+
+    fn run(mut self) -> Vec<u32> {
+        // Each place comes after that above it.
+        for place in self.aligned.places().rev() {
+            let (explained, moved) = self.explain(place);
+            if let (Some(at), Some(sum)) =
+                (self.explained.get_mut(place as usize), self.moved.get_mut(place as usize))
+            {
+                (*at, *sum) = (explained, moved);
             }
         }
-        found.sort_rows_by_key(|place| (std::cmp::Reverse(self.weight(*place)), *place));
+        let mut found = Vec::new();
+        let mut stack = self.told(&self.aligned.top);
+        while let Some(place) = stack.pop() {
+            match self.explained(place) {
+                Explained::Nothing => {}
+                Explained::Itself => found.push(place),
+                Explained::Deepest => found.push(self.deepest(place)),
+                Explained::Parts => {
+                    stack.extend(self.without_company(self.told(self.aligned.below(place))));
+                }
+                Explained::Below => stack.extend(self.told(self.aligned.below(place))),
+            }
+        }
+        found.sort_rows_by_key(|place| (Reverse(self.aligned.delta(*place)), *place));
         found
     }
 
-    fn weight(&self, place: u32) -> i64 {
-        weight(self.weights, place)
+    /// By what a place is explained, when all below it are.
+    fn explain(&self, place: u32) -> (Explained, Moved) {
+        let parts = self.aligned.below(place).iter().map(|place| self.moved(*place));
+        let below = parts.fold(Moved::default(), Moved::plus);
+        let by_below =
+            if below.size() == 0 { (Explained::Nothing, below) } else { (Explained::Below, below) };
+        if !self.is_kind(place) || self.is_nesting(place) {
+            return by_below;
+        }
+        let change = self.aligned.delta(place);
+        let (own, is_large) = (Moved::of(change), change.unsigned_abs() >= self.least);
+        if Self::hides(change, below) {
+            return by_below;
+        }
+        if is_large && self.became_more(place) {
+            return (Explained::Deepest, own);
+        }
+        let rest = i128::from(change) - i128::from(below.grown) + i128::from(below.shrunk);
+        let all = u128::from(change.unsigned_abs().max(below.size()));
+        if below.size() > 0 && rest.unsigned_abs() * 100 <= all * u128::from(100 - MAJORITY) {
+            return (Explained::Parts, own);
+        }
+        if is_large { (Explained::Itself, own) } else { by_below }
     }
 
-    fn below(&self, place: u32) -> &[u32] {
-        self.aligned.below.get(place as usize).map_or(&[], Vec::as_slice)
+    /// Whether so much more grew below a place than it changed by itself that it does not tell of that; of one that shrank also
+    /// what shrank below.
+    fn hides(change: i64, below: Moved) -> bool {
+        let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
+        !is_most(change.unsigned_abs(), most)
     }
 
-    /// Those of some places that count.
-    fn large(&self, places: &[u32]) -> Vec<u32> {
-        places.iter().copied().filter(|place| self.weight(*place).unsigned_abs() >= self.least).collect()
+    fn explained(&self, place: u32) -> Explained {
+        self.explained.get(place as usize).copied().unwrap_or_default()
+    }
+
+    fn moved(&self, place: u32) -> Moved {
+        self.moved.get(place as usize).copied().unwrap_or_default()
+    }
+
+    fn is_kind(&self, place: u32) -> bool {
+        self.is_kind.get(place as usize) == Some(&true)
+    }
+
+    /// Whether a place holds more of the same, nested in it: that is at the place above which has the same label, and explains
+    /// nothing here.
+    fn is_nesting(&self, place: u32) -> bool {
+        self.aligned.is_nesting.get(place as usize) == Some(&true)
+    }
+
+    /// Those of some places at which something is explained.
+    fn told(&self, places: &[u32]) -> Vec<u32> {
+        places.iter().copied().filter(|place| self.explained(*place) != Explained::Nothing).collect()
     }
 
     /// Of the keys and the values of a map, which come and go together, only those that weigh more; and all that is in fields.
@@ -109,7 +186,7 @@ impl Search<'_> {
         let (keys, values): (Vec<u32>, Vec<u32>) =
             entries.into_iter().partition(|place| *via(place) == Via::Key);
         let size = |places: &[u32]| {
-            let sizes = places.iter().map(|place| self.weight(*place).unsigned_abs());
+            let sizes = places.iter().map(|place| self.moved(*place).size());
             sizes.fold(0u64, u64::saturating_add)
         };
         followed.extend(match (keys.is_empty(), values.is_empty()) {
@@ -124,24 +201,31 @@ impl Search<'_> {
     fn became_more(&self, place: u32) -> bool {
         let (old, new) = self.aligned.ends(place);
         let objects = Change { old: old.objects, new: new.objects }.delta();
-        objects.unsigned_abs() > 1 && objects.signum() == self.weight(place).signum()
+        objects.unsigned_abs() > 1 && objects.signum() == self.aligned.delta(place).signum()
     }
 
-    /// The deepest place that has most of a growth.
-    fn majority(&self, place: u32, growth: i64) -> u32 {
-        let enough = |weight: i64| {
-            weight.signum() == growth.signum()
-                && weight.saturating_abs().saturating_mul(100)
-                    >= growth.saturating_abs().saturating_mul(MAJORITY)
+    /// The deepest place that has most of the change of one.
+    fn deepest(&self, place: u32) -> u32 {
+        let change = self.aligned.delta(place);
+        let part = |below: u32| {
+            let part = self.aligned.delta(below);
+            let is_next = part.signum() == change.signum()
+                && is_most(part.unsigned_abs(), change.unsigned_abs())
+                && !self.is_nesting(below)
+                && self.is_kind(below);
+            is_next.then_some((part.unsigned_abs(), Reverse(below)))
         };
-        // What holds more of the same, nested in it, explains nothing.
-        let is_nesting = |place: u32| self.aligned.is_nesting.get(place as usize) == Some(&true);
-        let is_next =
-            |below: &u32| enough(self.weight(*below)) && !is_nesting(*below) && (self.is_kind)(*below);
         let mut at = place;
-        while let Some(below) = self.below(at).iter().copied().find(is_next) {
-            at = below;
+        while let Some((_, Reverse(next))) =
+            self.aligned.below(at).iter().filter_map(|below| part(*below)).max()
+        {
+            at = next;
         }
         at
     }
+}
+
+/// Whether a part is most of a whole: 70 percent of it.
+fn is_most(part: u64, whole: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(MAJORITY)
 }
