@@ -281,7 +281,7 @@ class Place:
         while p.parent: chain.append(p); p = p.parent
         chain.reverse(); out = []
         for i, p in enumerate(chain):
-            if p.field is not None: out.append(p.field)
+            if p.field: out.append(p.field)
             after = chain[i + 1] if i + 1 < len(chain) else None
             name = p.key[0].removeprefix("class ")
             own = after is not None and after.field is not None and after.declared == name
@@ -304,13 +304,13 @@ class Places:
     def __init__(self, dumps):
         self.dumps = dumps
         self.trees = [self.adopt(d) for d in dumps]
-        self.banned, self.notes = set(), Counter()
+        self.told, self.notes = {}, Counter()   # told: path of a place -> keys that are told
         self.known = [dict(), dict()]       # cache: entries of a map
         self.rounds = 0
         while True:
             self.rounds += 1
             self.build()
-            if not self.ban(): break
+            if not self.decide(): break
 
     # stacks
     def adopt(self, d):
@@ -449,12 +449,11 @@ class Places:
                     names = None
                     if len(e) <= 64 and retained[o] * 10_000 >= d.reachable:
                         names = [n if n is None or len(n) <= 64 else n[:64] + "…" for n in (self.key_name(d, k) for k, v, _ in e)]
-                        if any(n is None for n in names): names = None
                     at.maps[i].append(names); at.total[i] += len(e)
-                    nh.apart = names is not None and at.path not in self.banned
-                    if nh.apart:
+                    if names is not None:
                         nh.apart = {}
-                        for (k, v, n), name in zip(e, names): nh.apart[n] = name
+                        for (k, v, n), name in zip(e, names):
+                            if name is not None and name in self.told.get(at.path, names): nh.apart[n] = name
 
     def is_part(self, d, o, p, h):
         c = d.class_of(o); inner = d.class_of(h.inner)
@@ -471,6 +470,13 @@ class Places:
         return any(t == o and n in WRAPPED and k.name.startswith("java.util.") for k, n, t in d.fields(p))
 
     def field(self, i, d, o, p, h):
+        "as via; '' of a value of a map whose key is not told, which has no label and is at another place than what is in an array"
+        label, declared = self.via(i, d, o, p, h)
+        c = d.class_of(o)
+        is_value = label is None and h is not None and h.kind == "map" and d.kind(o) != "c" and not (c and c.is_thread)
+        return ("", None) if is_value else (label, declared)
+
+    def via(self, i, d, o, p, h):
         "(label, name of the class that declares it) of the field by which p refers to o"
         if p == TOP:
             c = d.class_of(o)
@@ -529,27 +535,47 @@ class Places:
         while low is not up: low.nesting = True; low = low.parent
         return up
 
-    # keys that are data
-    def ban(self):
-        new = set()
+    # keys that tell something
+    def decide(self):
+        """which keys of places are told, from the top down: whether places have to be computed again. Below a place that loses keys
+        nothing is decided before"""
+        changed = False
         def walk(place):
-            if place.maps[0] or place.maps[1]:
-                if place.path not in self.banned and not self.names(place): new.add(place.path)
+            nonlocal changed
+            if (place.maps[0] or place.maps[1]) and place.path not in self.told:
+                keys = {c.field for c in place.children.values() if self.is_key(c)}
+                told = self.telling(place)
+                self.told[place.path] = {k[1:-1] for k in told}
+                if told != keys: changed = True; return
             for c in place.children.values(): walk(c)
         walk(self.root)
-        self.banned |= new
-        return new
+        return changed
 
-    def names(self, place):
-        """READING: of several maps at a place each is told apart or not, by its own entries and size. In each dump that has maps there
-        one must be; the keys of the place are those of the maps told apart"""
-        sets = []
-        for maps in place.maps:
-            if not maps: continue
-            if all(m is None for m in maps): return False
-            sets.append({n for m in maps if m is not None for n in m})
-        if len(sets) == 2 and 2 * len(sets[0] & sets[1]) < len(sets[0] | sets[1]): return False
-        return True
+    @staticmethod
+    def is_key(place): return place.field is not None and place.field.startswith("{") and place.declared is None
+
+    def telling(self, place):
+        dumps = range(len(self.dumps)); zero = lambda: [0 for _ in dumps]
+        keys, objects, others = defaultdict(zero), defaultdict(zero), zero()
+        for c in place.children.values():
+            for i in dumps:
+                if self.is_key(c): keys[c.field][i] += c.retained[i]; objects[c.field][i] += c.objects[i]
+                elif c.field == "": others[i] += c.retained[i]
+        if not keys or len(keys) > 64: return set()
+        for i, d in enumerate(self.dumps):
+            whole = others[i] + sum(k[i] for k in keys.values())
+            if others[i] >= max(d.reachable // 10_000, 1) and 100 * others[i] > 30 * whole: return set()
+        there = [i for i in dumps if any(o[i] for o in objects.values())]
+        if 2 * sum(all(o[i] for i in there) for o in objects.values()) < len(keys): return set()
+        number = lambda m: "*" if re.search(r"[0-9]", m.group()) else m.group()
+        if len(keys) <= 8 and 2 * len({re.sub(r"[0-9a-fA-F]+", number, k) for k in keys}) > len(keys): return set(keys)
+        # what changed; both dumps count
+        weight = {k: max(b) - min(b) for k, b in keys.items()}; whole = sum(weight.values())
+        heaviest, total = set(), 0
+        for k in sorted(keys, key=lambda k: (-weight[k], k)):
+            if not weight[k] or 100 * total >= 70 * whole: break
+            heaviest.add(k); total += weight[k]
+        return heaviest if len(heaviest) <= 3 and 3 * len(heaviest) <= len(keys) else set()
 
     def all(self):
         stack = [self.root]
@@ -592,6 +618,15 @@ def what_grew(root, least, heavier=True):
         if abs(d) >= least: return [p], *own
         return every, grown, shrunk
     return walk(root)[0]
+
+
+def map_above(place):
+    "what the outermost map above grew by of which the place is in values whose keys are not told"
+    found = None
+    while place.parent:
+        if place.field == "": found = place.parent.delta()
+        place = place.parent
+    return found
 
 
 # -------------------------------------------------------------------------------------------------------------- comparing
@@ -660,6 +695,8 @@ def main():
             if not mine: unknown.append(f"{text}  {theirs}")
             else:
                 ours = [(*p.objects, *p.retained) for p in mine]
+                above = {map_above(p) for p in mine}
+                if r["map_retained_bytes_delta"] not in above: figures.append(f"{text}  map: hprof-cli {r['map_retained_bytes_delta']}, check.py {above}")
                 if theirs not in ours: figures.append(f"{text}  hprof-cli {theirs}, check.py {ours if len(ours) > 1 else ours[0]}")
         deltas = [r["retained_bytes_delta"] for r in rows]
         if deltas != sorted(deltas, reverse=True): wrong.append("not sorted by change")

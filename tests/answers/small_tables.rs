@@ -233,7 +233,8 @@ fn loaders_suspects_waste_and_places() {
             ],
         );
         let context = tables.context();
-        let places = Aligned::new(&[Places::new(context.heap, context.graph, context.bytes).unwrap()]);
+        let places = Places::new(context.heap, context.graph, context.bytes).unwrap();
+        let places = Aligned::with_all_keys(&[places]);
         let table = rows(tables.find("places").unwrap());
         assert_eq!(table.len(), places.places().count(), "{name}");
         for (place, row) in places.places().zip(&table) {

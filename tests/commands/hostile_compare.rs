@@ -147,3 +147,42 @@ fn a_map_that_claims_more_than_it_has() {
     made.root(inner);
     assert!(!ends(&made.dump()).is_empty());
 }
+
+#[test]
+fn maps_in_maps_whose_keys_tell_nothing() {
+    // Of the names below.
+    let [root, size, key_of, value_of, left] = [1, 2, 3, 4, 5];
+    let [map, entry, number, integer, first_kind] = [0, 1, 2, 3, 4].map(|at| CLASS + at);
+    let kinds = 5;
+    let mut made = Maker::new(&["root", "size", "key", "value", "left"]);
+    made.class(map, "java/util/TreeMap", OBJECT, &[(root, Type::Object), (size, Type::Int)]);
+    let fields = [(key_of, Type::Object), (value_of, Type::Object), (left, Type::Object)];
+    made.class(entry, "java/util/TreeMap$Entry", OBJECT, &fields);
+    made.class(number, "java/lang/Number", OBJECT, &[]);
+    made.class(integer, "java/lang/Integer", number, &[(value_of, Type::Int)]);
+    for kind in 0..kinds {
+        made.class(first_kind + kind, &format!("acme/Map{kind}"), map, &[]);
+    }
+    // A tree of maps, of another class on each level, each of which is in one of an upper level again. No two keys are alike.
+    let mut level: Vec<u64> = (0..1 << 14).map(|_| made.array(&[0; 8])).collect();
+    let mut key = 0;
+    let mut depth = 0;
+    while level.len() > 1 {
+        let map_of = |values: &[u64]| {
+            let mut first = 0;
+            for value in values {
+                key += 1;
+                let key = made.instance(integer, &[Value::Int(key)]);
+                first =
+                    made.instance(entry, &[Value::Object(key), Value::Object(*value), Value::Object(first)]);
+            }
+            let size = i32::try_from(values.len()).unwrap();
+            // The fields of the class itself come first; it has none.
+            made.instance(first_kind + depth % kinds, &[Value::Object(first), Value::Int(size)])
+        };
+        level = level.chunks(2).map(map_of).collect();
+        depth += 1;
+    }
+    made.root(level[0]);
+    assert!(objects(&ends(&made.dump())) > 1000);
+}

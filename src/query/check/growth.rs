@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::places::{PlacesOfDump, matching};
+use super::places::{NamedPlaces, PlacesOfDump};
 use super::{Found, Growing, LeftOut, Measure, Measured, Rule};
 use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
@@ -12,7 +12,7 @@ use crate::compare::{Change, names};
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// The places of both.
-    aligned: Option<Aligned>,
+    named: Option<NamedPlaces>,
 }
 
 impl Comparison {
@@ -41,30 +41,23 @@ impl Comparison {
     }
 
     /// The places of both dumps as one tree.
-    fn aligned(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &Aligned {
-        self.aligned.get_or_insert_with(|| Aligned::new(&[&old.places, &new.places]))
+    fn named(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &NamedPlaces {
+        self.named.get_or_insert_with(|| NamedPlaces::new(&[&old.places, &new.places]))
     }
 
-    /// Of the places of a pattern. They are looked for in each dump by itself: together, keys may be left out.
+    /// Of the places of a pattern.
     fn of_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump, pattern: &str) -> Measured {
         let [before, after] = [old, new].map(|dump| dump.retained(pattern));
         let is_unmatched = |measured: &Measured| matches!(measured.found, Found::NoMatch { .. });
         if is_unmatched(&before) && is_unmatched(&after) {
             return difference(&before, &after).with(after.found);
         }
-        let aligned = self.aligned(old, new);
-        let grown: Vec<(i64, u32)> = matching(aligned, pattern)
-            .into_iter()
-            .map(|place| (aligned.delta(place), place))
-            .filter(|(delta, _)| *delta > 0)
-            .collect();
+        let mut grown = self.named(old, new).matching(pattern, Aligned::delta);
+        grown.retain(|one| one.amount > 0);
+        let of = grown.len() as u64;
         // The first of equal ones.
-        let found = match grown.iter().rev().max_by_key(|(delta, _)| *delta) {
-            Some((delta, place)) => Found::Most {
-                name: aligned.text(*place),
-                amount: delta.unsigned_abs(),
-                of: grown.len() as u64,
-            },
+        let found = match grown.into_iter().rev().max_by_key(|one| one.amount) {
+            Some(most) => Found::Most { name: most.name, amount: most.amount.unsigned_abs(), of },
             None => Found::Nothing,
         };
         difference(&before, &after).with(found)
@@ -72,7 +65,7 @@ impl Comparison {
 
     /// Of the place that grew most; 0 if none grew.
     fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measured {
-        let aligned = self.aligned(old, new);
+        let aligned = &self.named(old, new).telling;
         let grown =
             aligned.places().map(|place| (aligned.delta(place), place)).filter(|(delta, _)| *delta > 0);
         let whole = old.places.reachable_bytes;

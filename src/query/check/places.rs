@@ -1,5 +1,7 @@
 //! Figures of places: what those of a pattern retain.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::{Found, LeftOut, Measured, Named};
 use crate::classes::suggestions;
 use crate::compare::places::{Aligned, Places};
@@ -12,13 +14,13 @@ const MAX_NAMES: usize = 10_000;
 #[derive(Debug, Clone)]
 pub struct PlacesOfDump {
     pub(super) places: Places,
-    pub(super) aligned: Aligned,
+    named: NamedPlaces,
 }
 
 impl PlacesOfDump {
     pub(super) fn new(places: Places) -> Self {
-        let aligned = Aligned::new(std::slice::from_ref(&places));
-        Self { places, aligned }
+        let named = NamedPlaces::new(&[&places]);
+        Self { places, named }
     }
 
     /// What the figures leave out.
@@ -28,17 +30,19 @@ impl PlacesOfDump {
 
     /// What the places of a pattern retain together.
     pub(super) fn retained(&self, pattern: &str) -> Measured {
-        let found = matching(&self.aligned, pattern);
-        let bytes = |place: u32| self.aligned.figures(0, place).retained_bytes;
-        let sum = found.iter().fold(0, |sum: u64, place| sum.saturating_add(bytes(*place)));
+        let bytes = |aligned: &Aligned, place: u32| {
+            i64::try_from(aligned.figures(0, place).retained_bytes).unwrap_or(i64::MAX)
+        };
+        let matching = self.named.matching(pattern, bytes);
+        let sum = matching.iter().fold(0, |sum: i64, one| sum.saturating_add(one.amount));
         // The first of equal ones.
-        let most = found.iter().rev().max_by_key(|place| bytes(**place));
+        let most = matching.iter().rev().max_by_key(|one| one.amount);
         let most = most.map(|most| Found::Most {
-            name: self.aligned.text(*most),
-            amount: bytes(*most),
-            of: found.len() as u64,
+            name: most.name.clone(),
+            amount: most.amount.unsigned_abs(),
+            of: matching.len() as u64,
         });
-        let measured = Measured::new(sum, self.places.reachable_bytes);
+        let measured = Measured::new(sum.unsigned_abs(), self.places.reachable_bytes);
         Measured {
             left_out: self.left_out(),
             ..measured.with(most.unwrap_or_else(|| self.no_match(pattern)))
@@ -46,8 +50,8 @@ impl PlacesOfDump {
     }
 
     fn no_match(&self, pattern: &str) -> Found {
-        let count = u32::try_from(self.aligned.parents.len().min(MAX_NAMES)).unwrap_or(u32::MAX);
-        let texts: Vec<String> = (0..count).map(|place| self.aligned.text(place)).collect();
+        let named = self.named.like(pattern);
+        let texts: Vec<String> = named.places().take(MAX_NAMES).map(|place| named.text(place)).collect();
         let suggestions =
             suggestions::names_like(pattern.trim_matches('*'), texts.iter().map(String::as_str));
         let suggestions = suggestions.into_iter().map(str::to_owned).collect();
@@ -55,9 +59,74 @@ impl PlacesOfDump {
     }
 }
 
-/// The places whose text is a pattern, with keys of maps or without, but not those below them; what they hold belongs to
-/// them.
-pub(super) fn matching(aligned: &Aligned, pattern: &str) -> Vec<u32> {
+/// Places of dumps, found by any key that they have, and called by those that tell something.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NamedPlaces {
+    /// With all keys; `None` if all tell something.
+    whole: Option<Aligned>,
+    /// By place of `whole`: its place in `telling`.
+    told_at: Vec<u32>,
+    /// As `diff` shows them.
+    pub(super) telling: Aligned,
+}
+
+/// A place that matches a pattern, or several that have one name.
+pub(super) struct Matching {
+    pub(super) name: String,
+    pub(super) amount: i64,
+}
+
+impl NamedPlaces {
+    pub(super) fn new(dumps: &[&Places]) -> Self {
+        let whole = Aligned::with_all_keys(dumps);
+        match whole.telling() {
+            Some((telling, told_at)) => Self { whole: Some(whole), told_at, telling },
+            None => Self { telling: whole, ..Self::default() },
+        }
+    }
+
+    /// The places that a pattern which matches none is compared with: those with all keys if it has a key.
+    fn like(&self, pattern: &str) -> &Aligned {
+        self.whole.as_ref().filter(|_| pattern.contains('{')).unwrap_or(&self.telling)
+    }
+
+    /// The places whose text is a pattern, with keys of maps or without, but not those below them; what they hold belongs to
+    /// them. Places that `diff` shows as one are one here if all of them match.
+    pub(super) fn matching(&self, pattern: &str, amount: impl Fn(&Aligned, u32) -> i64) -> Vec<Matching> {
+        let Some(whole) = &self.whole else {
+            let one =
+                |place| Matching { name: self.telling.text(place), amount: amount(&self.telling, place) };
+            return matching(&self.telling, pattern).into_iter().map(one).collect();
+        };
+        let mut places_of: Vec<u32> = vec![0; self.telling.parents.len()];
+        for told in &self.told_at {
+            if let Some(places) = places_of.get_mut(*told as usize) {
+                *places += 1;
+            }
+        }
+        let found = matching(whole, pattern);
+        let told_at = |place: u32| self.told_at.get(place as usize).copied().unwrap_or(u32::MAX);
+        let mut found_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for place in &found {
+            *found_of.entry(told_at(*place)).or_default() += 1;
+        }
+        let is_whole = |told: u32| found_of.get(&told) == places_of.get(told as usize);
+        let mut is_told: FxHashSet<u32> = FxHashSet::default();
+        let mut all = Vec::new();
+        for place in found {
+            let told = told_at(place);
+            if !is_whole(told) {
+                all.push(Matching { name: whole.text(place), amount: amount(whole, place) });
+            } else if is_told.insert(told) {
+                all.push(Matching { name: self.telling.text(told), amount: amount(&self.telling, told) });
+            }
+        }
+        all
+    }
+}
+
+/// The places whose text is a pattern, but not those below them.
+fn matching(aligned: &Aligned, pattern: &str) -> Vec<u32> {
     let mut is_below: Vec<bool> = Vec::with_capacity(aligned.parents.len());
     let mut found = Vec::new();
     // Each place comes after that above it.

@@ -114,6 +114,21 @@ pub fn masked(name: &str) -> String {
     masked
 }
 
+/// A key with `*` for each number in it, hexadecimal ones too: `order-*`, and `*-*-*-*-*` of most UUIDs.
+pub fn unnumbered(key: &str) -> String {
+    let mut unnumbered = String::with_capacity(key.len());
+    let mut rest = key;
+    while let Some(first) = rest.chars().next() {
+        let is_hex = first.is_ascii_hexdigit();
+        let end = rest.find(|character: char| character.is_ascii_hexdigit() != is_hex).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        let is_number = is_hex && run.contains(|character: char| character.is_ascii_digit());
+        unnumbered.push_str(if is_number { "*" } else { run });
+        rest = behind;
+    }
+    unnumbered
+}
+
 /// What a class loader is called: by its class, and the name that it was given. Loaders of one class without names are the
 /// same loader here.
 pub fn loader(summary: &Summary, loader: ObjectId) -> String {
@@ -163,6 +178,21 @@ mod tests {
         assert_eq!(masked("main"), "main");
         assert_eq!(masked("a*1"), "a**");
         assert_eq!(masked(""), "");
+    }
+
+    #[test]
+    fn numbers_of_keys_are_hexadecimal_too() {
+        for (key, expected) in [
+            ("s54", "s*"),
+            ("order-2024-11-07", "order-*-*-*"),
+            ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", "*-*-*-*-*"),
+            ("-17", "-*"),
+            ("facade", "facade"),
+            ("Benutzer é", "Benutzer é"),
+            ("", ""),
+        ] {
+            assert_eq!(unnumbered(key), expected);
+        }
     }
 
     #[test]

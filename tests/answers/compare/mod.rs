@@ -3,6 +3,7 @@
 
 mod growth;
 mod hidden;
+mod keys;
 mod places;
 
 use std::process::{Command, Output};

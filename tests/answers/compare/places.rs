@@ -64,52 +64,6 @@ fn fields_are_told_apart_and_elements_are_not() {
     assert_eq!(found.len(), 2);
 }
 
-/// A map of lists of blobs, by name.
-fn regions(names: &[(&str, usize)]) -> Shop {
-    let mut shop = Shop::new();
-    let class = shop.class("acme.Regions", &[("map", Type::Object), ("other", Type::Object)]);
-    let blob = blob(&mut shop);
-    let mut entries = Vec::new();
-    for (name, count) in names {
-        let key = shop.string(name);
-        let blobs = blobs(&mut shop, blob, *count);
-        entries.push([key, shop.list(&blobs, 64)]);
-    }
-    let node = shop.node;
-    let map = shop.map(&entries, 64, 1, node);
-    let regions = shop.model.instance_with(class, &[("map", map.into())]);
-    shop.keep(regions);
-    shop
-}
-
-#[test]
-fn keys_of_small_maps_are_names() {
-    let found = diff(
-        regions(&[("users", 10), ("orders", 10), ("carts", 10)]),
-        regions(&[("users", 10), ("orders", 40), ("carts", 10)]),
-    );
-    let expected = [
-        "acme.Regions.map",
-        "java.util.HashMap",
-        "{orders}",
-        "java.util.ArrayList",
-        "acme.Blob.data",
-        "byte[]",
-    ];
-    assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (10, 40)));
-}
-
-#[test]
-fn keys_that_come_and_go_are_data() {
-    let found = diff(
-        regions(&[("a1", 10), ("a2", 10), ("a3", 10)]),
-        regions(&[("b1", 10), ("b2", 10), ("b3", 10), ("b4", 10), ("b5", 10), ("b6", 10)]),
-    );
-    let expected =
-        ["acme.Regions.map", "java.util.HashMap", "java.util.ArrayList", "acme.Blob.data", "byte[]"];
-    assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (30, 60)));
-}
-
 #[test]
 fn a_list_of_nodes_is_one_place() {
     let make = |count: usize| {

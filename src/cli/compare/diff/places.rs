@@ -12,7 +12,8 @@ use hprof_query::compare::places::{Changes, PlaceChange, Places};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit, Kind};
-use hprof_report::number::{human_bytes, percent, signed_bytes};
+use hprof_report::grid::Line;
+use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
 use hprof_report::value::{Value, id, list};
 
 use super::{Args, shown};
@@ -33,9 +34,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .matching(changes.rows.len() as u64, "places")
         .without_rows(NoRows::Nothing);
     if args.output.format() == Format::Table {
-        answer = answer
-            .above(Section::Line(headline(&changes)))
-            .below(|row: &Row<'_>| place_lines::lines(&row.change.text, width));
+        answer = answer.above(Section::Line(headline(&changes))).below(|row: &Row<'_>| row.lines(width));
         let steps = next(&new_input, &changes);
         if !steps.is_empty() {
             let whole = output::style(&args.output).width.map_or(usize::MAX, usize::from);
@@ -80,6 +79,17 @@ impl Row<'_> {
         #[allow(clippy::cast_precision_loss)]
         let share = if self.grown == 0 { 0.0 } else { delta as f64 / self.grown as f64 };
         (share * 10_000.0).round() / 10_000.0
+    }
+
+    /// Below the row: the place if it is in no column, and what the map grew by that it is in.
+    fn lines(&self, width: Option<usize>) -> Vec<Line> {
+        let mut lines = place_lines::lines(&self.change.text, width);
+        if let Some(map) = &self.change.map {
+            let whole = signed(map.retained_bytes.delta());
+            let text = format!("of {whole} in {}", map.text);
+            lines.extend(place_lines::lines(&text, Some(width.unwrap_or(usize::MAX))));
+        }
+        lines
     }
 }
 
@@ -158,6 +168,23 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
             }
         })
         .place(2),
+    );
+    columns.push(
+        Column::text(
+            "map",
+            "the outermost map that the place is in and whose keys are not told, in one line as `text`",
+            |row: &Row<'a>| row.change.map.as_ref().map(|map| &*map.text).into(),
+        )
+        .or_null("it is in none"),
+    );
+    columns.push(
+        Column::new(
+            "map_retained_bytes_delta",
+            Kind::Signed,
+            "by how much more the maps at that place retain in the new dump, with all that is in them",
+            |row: &Row<'a>| row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into(),
+        )
+        .or_null("it is in none"),
     );
     columns.push(
         Column::id("object", "one of the objects in the new dump", |row: &Row<'a>| {

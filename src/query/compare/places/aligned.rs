@@ -1,14 +1,12 @@
 //! The places of several dumps as one tree.
 
 use std::borrow::Borrow;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::compare::Change;
 use hprof_parser::ObjectId;
 
-use super::keyed::MAX_KEYS;
 use super::labels::{Label, Pool, Via};
 use super::{Place, Places};
 
@@ -23,6 +21,17 @@ pub struct Figures {
     pub example: ObjectId,
 }
 
+impl Figures {
+    /// Those of two places that are one.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_add(other.objects),
+            retained_bytes: self.retained_bytes.saturating_add(other.retained_bytes),
+            example: if self.example.is_null() { other.example } else { self.example },
+        }
+    }
+}
+
 /// Places of several dumps. The virtual root is none of them.
 #[derive(Debug, Clone, Default)]
 pub struct Aligned {
@@ -31,10 +40,10 @@ pub struct Aligned {
     /// By place: whether objects below it are at a place above it again.
     pub is_nesting: Vec<bool>,
     /// By place: the number of its label.
-    label_of: Vec<u32>,
-    labels: Vec<Label>,
+    pub(super) label_of: Vec<u32>,
+    pub(super) labels: Vec<Label>,
     /// By dump and place.
-    figures: Vec<Vec<Figures>>,
+    pub(super) figures: Vec<Vec<Figures>>,
     /// Bytes of the reachable objects of each dump.
     pub reachable_bytes: Vec<u64>,
     /// By place: the places below.
@@ -46,14 +55,14 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// Puts the places of dumps together, by labels.
+    /// Puts the places of dumps together, by labels. Values of maps are at one place unless their keys tell ([`Self::telling`]).
     pub fn new(dumps: &[impl Borrow<Places>]) -> Self {
-        let whole = Self::merged(dumps);
-        let masked = whole.masked();
-        if masked.iter().any(|masked| *masked) { whole.without_keys(&masked) } else { whole.linked() }
+        let whole = Self::with_all_keys(dumps);
+        whole.telling().map_or(whole, |(telling, _)| telling)
     }
 
-    fn merged(dumps: &[impl Borrow<Places>]) -> Self {
+    /// The same with all keys that the places have, however many they are.
+    pub fn with_all_keys(dumps: &[impl Borrow<Places>]) -> Self {
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
@@ -81,7 +90,7 @@ impl Aligned {
             figures.resize(aligned.parents.len(), Figures::default());
         }
         aligned.labels = labels.all;
-        aligned
+        aligned.linked()
     }
 
     /// The number of a place, which is new or known.
@@ -108,73 +117,7 @@ impl Aligned {
         }
     }
 
-    /// Which places have values under keys that are no names: another dump does not tell them apart there, or less than half
-    /// of all keys are in each dump that has the place.
-    fn masked(&self) -> Vec<bool> {
-        let mut keys: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for (place, parent) in (0u32..).zip(&self.parents) {
-            if let (Some(parent), Via::ValueOf(_)) = (parent, &self.label(place).via) {
-                keys.entry(*parent).or_default().push(place);
-            }
-        }
-        let mut masked = vec![false; self.parents.len()];
-        for (parent, keys) in keys {
-            let there: Vec<usize> =
-                (0..self.figures.len()).filter(|dump| self.figures(*dump, parent).objects > 0).collect();
-            let in_all = |key: &&u32| there.iter().all(|dump| self.figures(*dump, **key).objects > 0);
-            // One key may be at several places, with values of different classes.
-            let text = |key: &u32| match &self.label(*key).via {
-                Via::ValueOf(text) => Some(text.clone()),
-                _ => None,
-            };
-            let distinct = |keys: Vec<Arc<str>>| keys.into_iter().collect::<rustc_hash::FxHashSet<_>>().len();
-            let all = distinct(keys.iter().filter_map(text).collect());
-            let common = distinct(keys.iter().filter(in_all).filter_map(text).collect());
-            if let Some(place) = masked.get_mut(parent as usize) {
-                *place = all > MAX_KEYS || common * 2 < all;
-            }
-        }
-        masked
-    }
-
-    /// The same places, without keys below those that are `masked`.
-    fn without_keys(&self, masked: &[bool]) -> Self {
-        let mut labels: Pool<Label> = Pool::new();
-        let mut aligned = Self {
-            figures: vec![Vec::new(); self.figures.len()],
-            reachable_bytes: self.reachable_bytes.clone(),
-            hides_values: self.hides_values,
-            ..Self::default()
-        };
-        let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
-        let mut number_of: Vec<u32> = Vec::with_capacity(self.parents.len());
-        for (place, parent) in (0u32..).zip(&self.parents) {
-            let mut label = self.label(place).clone();
-            let is_masked = parent.and_then(|parent| masked.get(parent as usize)) == Some(&true);
-            if is_masked && matches!(label.via, Via::ValueOf(_)) {
-                label.via = Via::Unknown;
-            }
-            let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
-            let label = labels.number(label);
-            let number = aligned.number(&mut known, parent, label);
-            number_of.push(number);
-            aligned.mark_nesting(number, self.is_nesting.get(place as usize) == Some(&true));
-            for (figures, of) in aligned.figures.iter_mut().zip(&self.figures) {
-                figures.resize(aligned.parents.len(), Figures::default());
-                if let (Some(sum), Some(of)) = (figures.get_mut(number as usize), of.get(place as usize)) {
-                    sum.objects = sum.objects.saturating_add(of.objects);
-                    sum.retained_bytes = sum.retained_bytes.saturating_add(of.retained_bytes);
-                    if sum.example.is_null() {
-                        sum.example = of.example;
-                    }
-                }
-            }
-        }
-        aligned.labels = labels.all;
-        aligned.linked()
-    }
-
-    fn linked(mut self) -> Self {
+    pub(super) fn linked(mut self) -> Self {
         self.below = vec![Vec::new(); self.parents.len()];
         for (place, parent) in (0u32..).zip(&self.parents) {
             match parent.and_then(|parent| self.below.get_mut(parent as usize)) {

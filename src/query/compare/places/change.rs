@@ -1,6 +1,6 @@
 //! What grew between two dumps, by place.
 
-use super::{Aligned, Figures, Places, explained};
+use super::{Aligned, Figures, Places, Via, explained};
 use crate::compare::{Change, Status};
 use hprof_parser::ObjectId;
 
@@ -20,8 +20,31 @@ pub struct Row {
     pub objects: Change,
     /// What they retain.
     pub retained_bytes: Change,
+    /// The map that it is in; `None` if it is in none, or keys are told.
+    pub map: Option<MapAbove>,
     /// One of the objects of the new dump; null if there is none.
     pub example: ObjectId,
+}
+
+/// The outermost map above a place whose values are one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapAbove {
+    /// Its place in one line.
+    pub text: String,
+    /// What the maps at that place retain.
+    pub retained_bytes: Change,
+}
+
+impl MapAbove {
+    fn of(aligned: &Aligned, place: u32) -> Option<Self> {
+        let path = aligned.path(place);
+        let is_value = |place: &u32| aligned.label(*place).via == Via::Value;
+        let (map, _) = path.iter().zip(path.iter().skip(1)).find(|(_, below)| is_value(below))?;
+        let retained = |figures: Figures| figures.retained_bytes;
+        let (old, new) = aligned.ends(*map);
+        let retained_bytes = Change { old: retained(old), new: retained(new) };
+        Some(Self { text: aligned.text(*map), retained_bytes })
+    }
 }
 
 /// What grew by place.
@@ -50,6 +73,7 @@ impl Changes {
                 status: Status::of(old.objects > 0, new.objects > 0, false),
                 objects: change(|figures| figures.objects),
                 retained_bytes: change(|figures| figures.retained_bytes),
+                map: MapAbove::of(&aligned, place),
                 example: new.example,
             }
         };

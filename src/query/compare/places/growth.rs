@@ -182,7 +182,7 @@ impl<'a> Search<'a> {
         let via = |place: &u32| &self.aligned.label(*place).via;
         let (mut followed, entries): (Vec<u32>, Vec<u32>) = below
             .into_iter()
-            .partition(|place| !matches!(via(place), Via::Key | Via::ValueOf(_) | Via::Unknown));
+            .partition(|place| !matches!(via(place), Via::Key | Via::Value | Via::ValueOf(_) | Via::Unknown));
         let (keys, values): (Vec<u32>, Vec<u32>) =
             entries.into_iter().partition(|place| *via(place) == Via::Key);
         let size = |places: &[u32]| {
@@ -226,6 +226,6 @@ impl<'a> Search<'a> {
 }
 
 /// Whether a part is most of a whole: 70 percent of it.
-fn is_most(part: u64, whole: u64) -> bool {
+pub(super) fn is_most(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(MAJORITY)
 }

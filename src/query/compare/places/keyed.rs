@@ -1,6 +1,7 @@
-//! Values of maps that are told apart by their keys.
+//! Values of maps with their keys, of maps that have few.
 //!
-//! The keys of a small map that holds much are names - of caches, regions, tenants -, those of a large one are data.
+//! The keys of a small map that holds much may be names - of caches, regions, tenants -, those of a large one are data. Which
+//! of them are told is decided where the places of all dumps are known ([`super::telling`]).
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use hprof_index::model::summary::ClassNumber;
 
 use super::labels::{Pool, Via};
 
-/// Entries of a map that are told apart.
+/// Entries of a map whose keys are read, and keys of a place that may be told.
 pub(super) const MAX_KEYS: usize = 64;
 /// Maps that are looked at, those that retain most.
 const MAX_MAPS: usize = 1 << 14;
@@ -25,6 +26,13 @@ const MAX_MAPS: usize = 1 << 14;
 const MAX_SLOTS: usize = 1 << 12;
 /// Characters of a key.
 const MAX_CHARS: usize = 64;
+/// What a map retains at least, as a part of the reachable bytes, before its keys are read.
+const PART: u64 = 10_000;
+
+/// What a map retains at least before its keys are read, of a heap with so many reachable bytes.
+pub(super) fn least(reachable_bytes: u64) -> u64 {
+    (reachable_bytes / PART).max(1)
+}
 
 /// The values of small maps that retain at least `least`: object, and the number of its [`Via`].
 pub(super) fn keys(

@@ -12,7 +12,7 @@ use super::held_by::Slots;
 /// By what an object is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Via {
-    /// Its dominator does not refer to it directly, or by an element of an array or of a collection.
+    /// Its dominator does not refer to it directly, or by an element of an array or of a collection that is no map.
     Unknown,
     /// A field.
     Field {
@@ -30,6 +30,8 @@ pub enum Via {
     },
     /// It is a key of a map.
     Key,
+    /// It is a value of a map.
+    Value,
     /// It is the value of this key of a map.
     ValueOf(Arc<str>),
     /// The stack of a thread.
@@ -49,6 +51,23 @@ pub struct Label {
     pub class: Option<Arc<str>>,
     /// Whether its objects are class objects.
     pub is_class_object: bool,
+}
+
+impl Via {
+    /// Whether it is no field of a class of the program.
+    pub(super) fn is_of_jdk(&self) -> bool {
+        match self {
+            Self::Field { class, .. } | Self::Static { class, .. } => hprof_parser::names::is_of_jdk(class),
+            _ => true,
+        }
+    }
+}
+
+impl Label {
+    /// Whether it is of the JDK's classes only. Such labels come again in any program.
+    pub(super) fn is_of_jdk(&self) -> bool {
+        self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_parser::names::is_of_jdk)
+    }
 }
 
 /// Numbers things, each once.
@@ -97,11 +116,13 @@ pub(super) const UNKNOWN: u32 = 0;
 pub(super) const KEY: u32 = 1;
 /// The number of [`Via::Stack`].
 pub(super) const STACK: u32 = 2;
+/// The number of [`Via::Value`].
+pub(super) const VALUE: u32 = 3;
 
 impl Numbers {
     pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
         let mut vias = Pool::new();
-        for via in [Via::Unknown, Via::Key, Via::Stack] {
+        for via in [Via::Unknown, Via::Key, Via::Stack, Via::Value] {
             vias.number(via);
         }
         let mut classes: Pool<Arc<str>> = Pool::new();

@@ -6,8 +6,8 @@
 //! thousand lists can be there. No object ID, array index or address is part of a label.
 //!
 //! - What a collection of the JDK consists of, its table and its nodes, is at the place of the collection. The elements
-//!   are at places below it, keys of a map at others than values. The values of a small map that holds much are told
-//!   apart by their keys, if these are Strings, numbers or enum constants.
+//!   are at places below it, keys of a map at others than values. The values of small maps that hold much have their keys
+//!   in their labels, if these are Strings, numbers or enum constants, and few that tell something ([`Aligned::telling`]).
 //! - Objects that follow one another by a field of their own class (nodes of a list) are at one place; where the same
 //!   labels come again below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses in names of generated classes, and
@@ -25,6 +25,7 @@ mod growth;
 mod held_by;
 mod keyed;
 mod labels;
+mod telling;
 mod traits;
 mod tree;
 mod words;
@@ -35,7 +36,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 pub use aligned::{Aligned, Figures};
-pub use change::{Changes, Row as PlaceChange, least_of};
+pub use change::{Changes, MapAbove, Row as PlaceChange, least_of};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 

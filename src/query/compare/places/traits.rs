@@ -30,7 +30,8 @@ pub(super) enum Role {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trait {
     pub(super) role: Role,
-    pub(super) is_set: bool,
+    /// Which collection it is.
+    pub(super) kind: Option<Kind>,
     /// Whether its instances are part of the collection that holds them: it is nested in a collection's class, or an array
     /// of such a class.
     pub(super) is_part: bool,
@@ -43,7 +44,7 @@ pub(super) struct Trait {
 /// Of a class that the dump does not tell.
 pub(super) const NO_TRAIT: Trait = Trait {
     role: Role::Plain,
-    is_set: false,
+    kind: None,
     is_part: false,
     is_array: false,
     is_of_jdk: false,
@@ -69,7 +70,7 @@ pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
                 None => Role::Plain,
                 Some(form) => form.wraps.map_or(Role::Collection, Role::Wrapper),
             },
-            is_set: form.is_some_and(|form| form.kind == Kind::Set),
+            kind: form.map(|form| form.kind),
             is_part: nested,
             is_array: class.kind() == ClassKind::ObjectArray,
             is_of_jdk: names::is_of_jdk(name),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::dominators::class_counts;
-use crate::objects::collections::Forms;
+use crate::objects::collections::{Forms, Kind};
 use crate::objects::label::Labels;
 use crate::objects::reader::{Objects, Slot};
 use crate::objects::reference_kind::ReferenceKind;
@@ -15,12 +15,11 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::NONE;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::names;
 
 use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
-use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, Via};
+use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
 use super::{Place, Places};
 
@@ -28,8 +27,6 @@ use super::{Place, Places};
 const MAX_PLACES: usize = 1 << 19;
 /// Places below each other.
 const MAX_LEVELS: u32 = 64;
-/// What an object or a map retains at least, as a part of the reachable bytes, before it is looked at by itself.
-const PART: u64 = 10_000;
 /// Dominators of an object that adopts another one, and adopted objects below one another.
 const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
@@ -74,7 +71,8 @@ struct Node {
     class: u32,
     depth: u32,
     is_of_jdk: bool,
-    is_set: bool,
+    /// Which collection its objects are.
+    kind: Option<Kind>,
     is_nesting: bool,
     /// Objects of the place that the pass is in, since it came to the last object that counts elsewhere.
     open: u32,
@@ -93,7 +91,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
     let holders = Holders::new(&objects, &slots)?;
     let forms = Arc::new(Forms::new(&objects));
     let mut numbers = Numbers::new(summary, &slots);
-    let least = (graph.tree.reachable_bytes() / PART).max(1);
+    let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);
     let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
@@ -334,7 +332,7 @@ impl Builder<'_> {
             self.is_cut = true;
             return Step { place: parent, role: Role::Beyond, counts: false };
         }
-        match self.node(parent, via, class, is_of_jdk, of_class.is_set) {
+        match self.node(parent, via, class, is_of_jdk, of_class.kind) {
             Some(place) => Step { place, role, counts: true },
             // There is a place above, or there would be room for one.
             None => Step { place: parent, role: Role::Beyond, counts: false },
@@ -358,16 +356,29 @@ impl Builder<'_> {
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
 
+    /// Which collection the objects are at whose place one is.
+    fn kind_of(&self, above: Above) -> Option<Kind> {
+        self.nodes.get(above.place as usize).and_then(|node| node.kind)
+    }
+
     /// By what an object is held.
     fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
         };
-        let is_collection = matches!(above.role, Role::Collection | Role::Wrapper(_) | Role::Part);
-        if let Some(key) = self.keys.get(&found.object).filter(|_| is_collection) {
+        if !matches!(above.role, Role::Collection | Role::Wrapper(_) | Role::Part) {
+            return self.via_of(above, found, of_class);
+        }
+        if let Some(key) = self.keys.get(&found.object) {
             return *key;
         }
+        let via = self.via_of(above, found, of_class);
+        if via == UNKNOWN && self.kind_of(above) == Some(Kind::Map) { VALUE } else { via }
+    }
+
+    /// By what of its dominator an object is held.
+    fn via_of(&self, above: Above, found: Found, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
         {
@@ -385,8 +396,7 @@ impl Builder<'_> {
             Role::Class(of) => self.numbers.static_field(of, field),
             Role::Part => {
                 let is_key = self.slots.of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
-                let is_set = self.nodes.get(above.place as usize).is_some_and(|node| node.is_set);
-                if is_key && !is_set { KEY } else { UNKNOWN }
+                if is_key && self.kind_of(above) != Some(Kind::Set) { KEY } else { UNKNOWN }
             }
             Role::Plain | Role::Collection | Role::Wrapper(_) => self.numbers.field(class, field),
             Role::Beyond => UNKNOWN,
@@ -394,7 +404,14 @@ impl Builder<'_> {
     }
 
     /// The place of this label; `None` if it is too deep, or there are too many.
-    fn node(&mut self, parent: u32, via: u32, class: u32, is_of_jdk: bool, is_set: bool) -> Option<u32> {
+    fn node(
+        &mut self,
+        parent: u32,
+        via: u32,
+        class: u32,
+        is_of_jdk: bool,
+        kind: Option<Kind>,
+    ) -> Option<u32> {
         if let Some(open) = self.open.last()
             && open.place == parent
             && (open.last.0, open.last.1) == (via, class)
@@ -409,7 +426,7 @@ impl Builder<'_> {
                         self.mark_nesting(parent, place);
                         place
                     }
-                    None => self.new_node(parent, via, class, is_of_jdk, is_set)?,
+                    None => self.new_node(parent, via, class, is_of_jdk, kind)?,
                 };
                 self.known.insert((parent, via, class), place);
                 place
@@ -423,7 +440,14 @@ impl Builder<'_> {
         Some(place)
     }
 
-    fn new_node(&mut self, parent: u32, via: u32, class: u32, is_of_jdk: bool, is_set: bool) -> Option<u32> {
+    fn new_node(
+        &mut self,
+        parent: u32,
+        via: u32,
+        class: u32,
+        is_of_jdk: bool,
+        kind: Option<Kind>,
+    ) -> Option<u32> {
         let depth = self.nodes.get(parent as usize).map_or(0, |above| above.depth + 1);
         let number = u32::try_from(self.nodes.len()).ok()?;
         let is_full = depth >= MAX_LEVELS || self.nodes.len() >= MAX_PLACES;
@@ -437,7 +461,7 @@ impl Builder<'_> {
             class,
             depth,
             is_of_jdk,
-            is_set,
+            kind,
             is_nesting: false,
             open: 0,
             level: 0,
@@ -453,11 +477,7 @@ impl Builder<'_> {
     fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &Node| {
             let via = self.numbers.vias.all.get(node.via as usize);
-            let of_field = match via {
-                Some(Via::Field { class, .. } | Via::Static { class, .. }) => names::is_of_jdk(class),
-                _ => true,
-            };
-            node.is_of_jdk && of_field
+            node.is_of_jdk && via.is_none_or(Via::is_of_jdk)
         };
         let mut at = parent;
         let mut between_is_of_jdk = true;

@@ -74,7 +74,7 @@ impl Aligned {
         let mut words = Vec::new();
         for (at, label) in path.iter().enumerate() {
             match &label.via {
-                Via::Unknown => {}
+                Via::Unknown | Via::Value => {}
                 Via::Field { class, name } => words.push(format!("{}.{name}", short(class))),
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),

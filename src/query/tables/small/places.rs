@@ -44,7 +44,8 @@ pub(super) fn definition() -> Definition {
 /// The rows.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let places = Places::new(context.heap, context.graph, context.bytes)?;
-    let aligned = Aligned::new(&[places]);
+    // Tables of several dumps are joined by path: which keys tell something is another thing in each dump.
+    let aligned = Aligned::with_all_keys(&[places]);
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());
     for place in aligned.places() {
         let at = place as usize;
