@@ -426,6 +426,33 @@ fn of_what_is_not_the_dump_no_more_is_unpacked_than_is_in_proportion() {
     }
 }
 
+/// A directory may name the same bytes any number of times: each look at them costs as much as the first.
+#[test]
+fn a_zip_directory_that_names_the_same_bytes_again_and_again_is_not_followed_for_ever() {
+    let dump = heap();
+    let one = zip(&[("again", &dump, 8)]);
+    let entry = memchr::memmem::rfind(&one, b"PK\x01\x02").unwrap();
+    let end = memchr::memmem::rfind(&one, b"PK\x05\x06").unwrap();
+    let count = 3000_u16;
+    let mut packed = one[..entry].to_vec();
+    (0..count).for_each(|_| packed.extend(&one[entry..end]));
+    packed.extend(b"PK\x05\x06\0\0\0\0");
+    packed.extend(count.to_le_bytes().repeat(2));
+    packed.extend((u32::from(count) * (end - entry) as u32).to_le_bytes());
+    packed.extend((entry as u32).to_le_bytes());
+    packed.extend([0; 2]);
+    let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("one dump") };
+    // As many bytes as there are, and no more.
+    let looks = packed.len() / entry.min(1 << 18) + 1;
+    assert!((2..=looks as u64).contains(&members.dump_count), "{} of {looks}", members.dump_count);
+    assert_eq!(members.file_count, u64::from(count));
+    // So many files that lie side by side are all looked into.
+    let names: Vec<String> = (0..count).map(|number| format!("log-{number}")).collect();
+    let mut files: Vec<(&str, &[u8], u16)> = names.iter().map(|name| (name.as_str(), &b"x"[..], 8)).collect();
+    files.push(("heap.hprof", &dump, 8));
+    assert!(unpack(&zip(&files), 1) == (dump, None));
+}
+
 /// A zip archive of one file that is packed already.
 fn zip_of_frame(name: &str, frame: &[u8], bytes: usize) -> Vec<u8> {
     // Stored, and then said to be packed.

@@ -1,7 +1,6 @@
 //! Which file of a tar or zip archive is the dump: the only one that begins as a heap dump does, itself perhaps packed.
 
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
@@ -18,10 +17,20 @@ use hprof_parser::sniff::{self, Looks};
 /// Bytes of a packed file in an archive that tell what it is: Zstandard gives nothing before it has a whole block.
 const PEEKED_INSIDE: u64 = (128 << 10) + PEEKED;
 
+/// Unpacked bytes that tell a heap dump from other files.
+const TELLING: u64 = 64;
+
 /// The first bytes of a file of up to `limit` bytes, as many as tell what it is, and the error that ended it.
 fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) {
     let (mut start, mut end) = stream::start(reader, PEEKED.min(limit));
-    if end.is_none() && matches!(sniff::sniff(&start), Looks::Gzip | Looks::Zstd) {
+    let inner = match sniff::sniff(&start) {
+        Looks::Gzip => Some(Compression::Gzip),
+        Looks::Zstd => Some(Compression::Zstd),
+        _ => None,
+    };
+    // Most of gzip shows itself at once; to unpack more of thousands of logs would take minutes.
+    let is_hidden = inner.is_some_and(|inner| inner.peek(&start, TELLING).0.len() as u64 != TELLING);
+    if end.is_none() && is_hidden {
         let (more, error) = stream::start(reader, PEEKED_INSIDE.min(limit) - start.len() as u64);
         start.extend(more);
         end = error;
@@ -232,30 +241,62 @@ fn streamed(
 const LOOKED_INTO: u64 = 100_000;
 /// Packed bytes of a member that are looked at. There is more than enough in them, unless they were made to give nothing.
 const LOOKED_AT: usize = 1 << 18;
-/// Packed bytes of all members that are looked at.
-const LOOKED_AT_IN_ALL: u64 = 4 << 30;
+/// Unpacked bytes of all members that are looked at: a few packed ones become very many.
+const LOOKED_AT_IN_ALL: u64 = 512 << 20;
+
+/// What has been looked at of the members of a zip archive. What its directory names costs time, and it may name the same
+/// bytes a hundred thousand times.
+struct Glances {
+    packed_left: u64,
+    unpacked_left: u64,
+    members_left: u64,
+}
+
+impl Glances {
+    const fn at(archive_bytes: usize) -> Self {
+        Self {
+            // Members that do not overlap have no more.
+            packed_left: archive_bytes as u64,
+            unpacked_left: LOOKED_AT_IN_ALL,
+            members_left: LOOKED_INTO,
+        }
+    }
+
+    /// The first bytes of a member, if there may be one more look.
+    fn beginning(&mut self, entry: &zip::Member<'_>) -> Option<Vec<u8>> {
+        let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
+        if self.unpacked_left < PEEKED_INSIDE {
+            return None;
+        }
+        self.members_left = self.members_left.checked_sub(1)?;
+        // An empty one has a header all the same.
+        self.packed_left = self.packed_left.checked_sub(packed.len() as u64 + zip::LOCAL as u64)?;
+        let Some(mut reader) = reader(entry, Counted { rest: packed, progress: &|_| {} }) else {
+            return Some(Vec::new());
+        };
+        let (start, _) = beginning(&mut reader, u64::MAX);
+        self.unpacked_left = self.unpacked_left.saturating_sub(start.len() as u64);
+        Some(start)
+    }
+}
 
 /// Unpacks the dump in a zip archive.
 pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
     let (mut members, mut found) = (Members::new(), None);
     let mut entries = zip::Members::of(packed);
-    let looked_at = AtomicU64::new(0);
-    let look = |bytes| {
-        looked_at.fetch_add(bytes, Relaxed);
-    };
+    let mut glances = Glances::at(packed.len());
     for entry in entries.by_ref() {
         if entry.name.ends_with('/') {
             continue;
         }
-        let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
-        let may_look = members.file_count < LOOKED_INTO && looked_at.load(Relaxed) < LOOKED_AT_IN_ALL;
-        let reader = reader(&entry, Counted { rest: packed, progress: &look }).filter(|_| may_look);
+        let start = glances.beginning(&entry);
         let why = match (entry.is_encrypted, entry.method) {
             (true, _) => " (encrypted)",
+            (_, 0 | 8 | 93) if start.is_none() => " (not looked into: too many files, or they overlap)",
             (_, 0 | 8 | 93) => "",
             _ => " (unsupported compression)",
         };
-        let start = reader.map(|mut reader| beginning(&mut reader, u64::MAX).0).unwrap_or_default();
+        let start = start.unwrap_or_default();
         if let Some(inner) = add(&mut members, &format!("{}{why}", entry.name), &start) {
             found = Some((entry, inner));
         }

@@ -34,7 +34,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Bytes of a local header before the name.
-const LOCAL: usize = 30;
+pub(super) const LOCAL: usize = 30;
 /// Bytes of an entry of the directory before the name.
 const ENTRY: usize = 46;
 /// Bytes of the record at the end before the comment.
