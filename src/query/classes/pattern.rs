@@ -35,7 +35,8 @@ impl FromStr for ClassPattern {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let glob = names::java_class_name(text);
+        // A name that a table has shortened: what is behind the mark may be anything.
+        let glob = names::java_class_name(text).replace('…', "**");
         let simple = !glob.contains('.');
         let plain = !glob.is_empty() && !glob.contains(['$', '*', '?']);
         Ok(Self { text: text.to_owned(), glob, simple, plain })
@@ -199,6 +200,11 @@ mod tests {
             ("**", "anything.at.all", true),
             ("", "a", false),
             ("*[]", "int[]", true),
+            // Names as tables shorten them.
+            ("Condition…", "java.util.concurrent.locks.AQS$ConditionObject", false),
+            ("…$ConditionObject", "java.util.concurrent.locks.AQS$ConditionObject", true),
+            ("AbstractQueuedSyn…", "java.util.concurrent.locks.AbstractQueuedSynchronizer", true),
+            ("java.util.…Map", "java.util.concurrent.ConcurrentHashMap", true),
             // Simple names of nested classes.
             ("Node", "java.util.HashMap$Node", true),
             ("Node", "HashMap$Node", true),

@@ -23,9 +23,11 @@ const PROMPT: &str = "sql> ";
 const HISTORY: usize = 1000;
 
 const HELP: &str = "\
-A query ends with `;` and may go over several lines. Tab completes tables, columns, classes and functions.
+A query ends with `;` and may go over several lines. Tab completes tables,
+columns, classes and functions.
   .tables            the tables
-  .schema [TABLE]    the columns of a table, or of all; a class is a table: .schema java.lang.Thread
+  .schema [TABLE]    the columns of a table, or of all; a class is a table:
+                     .schema java.lang.Thread
   .timing on|off     whether to say how long a query took
   .help              this
   .quit              ends the shell, and so does Ctrl+D
@@ -172,4 +174,14 @@ fn print(text: &str) -> anyhow::Result<()> {
         writeln!(out, "{}", escape::text(line))?;
     }
     output::finish(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        assert!(HELP.lines().all(|line| line.chars().count() <= 80));
+    }
 }

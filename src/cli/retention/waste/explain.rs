@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use hprof_query::waste::Kind;
+use hprof_report::fit;
 
 use crate::cli::shared::output;
 
@@ -16,9 +17,13 @@ pub(super) fn show(kind: Kind) -> anyhow::Result<()> {
     output::finish_if(out, Ok(()))
 }
 
+/// Columns of the widest line; a terminal of this width breaks none.
+const WIDTH: usize = 80;
+
+/// The paragraph in lines of at most [`WIDTH`] columns.
 fn indented(text: &str) -> String {
-    let lines = text.lines().map(|line| format!("  {line}"));
-    lines.collect::<Vec<_>>().join("\n")
+    let words: Vec<&str> = text.split_whitespace().collect();
+    fit::wrap(&format!("  {}", words.join(" ")), WIDTH, 0).join("\n")
 }
 
 /// What it is, when it is harmless, what to do.
@@ -144,5 +149,18 @@ fn text(kind: Kind) -> [&'static str; 3] {
             "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage\n\
              is normal, look for what allocates it: `hprof-cli sites`, a JFR recording.",
         ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        for text in Kind::ALL.iter().flat_map(|kind| text(*kind)) {
+            let lines = indented(text);
+            assert!(lines.lines().all(|line| fit::width(line) <= WIDTH), "{lines}");
+        }
     }
 }
