@@ -2,8 +2,8 @@
 
 use crate::cli::shared::commands::{Commands, Step, is_typed};
 use hprof_query::dump::overview::Overview;
-use hprof_query::leaks::heap_facts::MANY_LOADERS;
 use hprof_query::leaks::holders::Holder;
+use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_report::escape;
 
 /// Commands that are offered.

@@ -11,8 +11,9 @@ use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dump::overview::{self, Overview};
-use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MANY_LOADERS, MUCH_GARBAGE, MUCH_OFF_HEAP};
+use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
+use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Field, Kind};
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let bytes = heap.bytes(&Quiet)?;
         let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
         let suspects: Vec<String> =
-            leaks.accumulations().map(|suspect| words::first(&leaks, suspect)).collect();
+            leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
         Ok((overview::overview(heap, graph, bytes, FRAMES), (words::headline(&leaks), suspects)))
     })?;
     let commands = Commands::of(&args.input);
@@ -91,9 +92,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     // The headline has said the first, if there is one only.
     let sentences = facts.suspects.iter().take(SHOWN_SUSPECTS).filter(|_| facts.suspects.len() > 1);
-    for (number, sentence) in (1..).zip(sentences) {
+    for sentence in sentences {
         above.push(Section::Line(String::new()));
-        above.push(Section::Line(words::line(&format!("Leak suspect {number}: {sentence}"))));
+        above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
     }
     let next = commands::lines(&facts.next, width);
     if !facts.overview.largest.is_empty() {
@@ -351,7 +352,7 @@ fn columns() -> Columns<'static, Facts> {
         Column::new(
             "suspects",
             Kind::List(Box::new(Kind::Text)),
-            "the leak suspects that accumulate, each in its first sentence in `leaks`; for people",
+            "what `leaks` concludes, in sentences: that whose cause retains most first; for people",
             |facts: &Facts| list(facts.suspects.iter().map(String::as_str)),
         )
         .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),

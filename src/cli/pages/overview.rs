@@ -14,6 +14,9 @@ use super::picture;
 use super::request::Request;
 use super::suspects;
 
+/// Suspects that are shown.
+const SUSPECTS: usize = 3;
+
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let links = request.links();
     let ask = request.ask("overview");
@@ -25,14 +28,13 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         return Page::new("overview", "Overview", frame::notes(&notes, &links));
     };
     let leaks = request.ask("leaks").json().ok();
-    let suspects = leaks.as_ref().map(|(leaks, _)| leaks.list("rows")).unwrap_or_default();
     let body = html! {
         p.dim { (about(row, &document)) }
         (figures(row))
         (frame::notes(&notes, &links))
         @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) { (out_of_memory(oom, &links)) }
-        @for (at, suspect) in suspects.iter().take(3).enumerate() { (suspects::card(suspect, at + 1, &links)) }
-        @if suspects.is_empty() { p { "No object or class retains more than 10% of the reachable heap by itself." } }
+        @if let Some((leaks, _)) = &leaks { (suspects::cards(leaks, SUSPECTS, &links)) }
+        @if leaks.is_none_or(|(leaks, _)| leaks.list("rows").is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
             (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))

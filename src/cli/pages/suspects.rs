@@ -35,7 +35,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         }
         (frame::notes(&notes, &links))
         @if suspects.is_empty() { p { "Nothing retains that much by itself." } }
-        @for (at, suspect) in suspects.iter().enumerate() { (card(suspect, at + 1, &links)) }
+        (cards(&document, usize::MAX, &links))
         @if !document.list("facts").is_empty() { h2 { "Also" } ul { @for fact in document.list("facts") {
             li { (text(fact.as_str().unwrap_or_else(|| fact.text("text")), &links)) }
         } } }
@@ -45,8 +45,46 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("leaks", escape::text(document.text("headline")), body)
 }
 
+/// What is concluded, in its order, then the rows that are no conclusion; so many of both.
+pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
+    let (rows, conclusions) = (document.list("rows"), document.list("conclusions"));
+    let numbers = |one: &Json| -> Vec<usize> {
+        let numbers = one.list("suspects").iter().filter_map(Json::as_u64);
+        numbers.filter_map(|number| usize::try_from(number).ok()).collect()
+    };
+    let row = |number: usize| number.checked_sub(1).and_then(|at| rows.get(at));
+    let (mut all, mut told) = (Vec::new(), Vec::new());
+    for one in conclusions {
+        if one.number("loaders").is_some() {
+            all.push(loaders(one, &numbers(one), links));
+            continue;
+        }
+        told.extend(numbers(one));
+        all.extend(numbers(one).into_iter().filter_map(|number| Some(card(row(number)?, number, links))));
+    }
+    let others = (1..).zip(rows).filter(|(number, _)| !told.contains(number));
+    all.extend(others.map(|(number, suspect)| card(suspect, number, links)));
+    html! { @for card in all.into_iter().take(most) { (card) } }
+}
+
+/// Class loaders that several suspects are parts of.
+fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
+    html! {
+        section.verdict {
+            h2 { (text(one.text("sentence"), links)) }
+            @if !parts.is_empty() { p { "Below, parts of it: " (listed(parts)) "." } }
+            @if let Some(page) = links.to("loaders") { p { a href=(page) { "All class loaders" } } }
+        }
+    }
+}
+
+/// Numbers in words: `1, 2, 3`.
+fn listed(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// A suspect: the sentence, how it is held, what it consists of.
-pub(crate) fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
+fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
     let is_leak = suspect.text("verdict") == "accumulation";
     let sentence = suspect.text("sentence");
     let (first, rest) = sentence.split_once(". ").map_or((sentence, ""), |(first, rest)| (first, rest));

@@ -203,13 +203,14 @@ fn facts(document: &Json) -> Markup {
     }
 }
 
+/// Suspects that are shown.
+const SUSPECTS: usize = 12;
+
 fn suspects_of(document: &Json) -> Markup {
     let suspects = document.list("rows");
     html! {
         @if suspects.is_empty() { p { "Nothing retains more than 10% of the reachable heap by itself." } }
-        @for (number, suspect) in (1..).zip(suspects.iter().take(12)) {
-            (suspects::card(suspect, number, &Links::none()))
-        }
+        (suspects::cards(document, SUSPECTS, &Links::none()))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::classes::suggestions;
 use crate::compare::places::Places;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained;
+use crate::leaks::loaders::Loaders;
 use crate::leaks::{self, Largest, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -401,7 +402,8 @@ impl<'a> Dump<'a> {
         let (graph, bytes) = self.graph()?;
         let whole = graph.tree.reachable_bytes();
         let threshold = limits.max_of(whole).unwrap_or(0);
-        let Some(largest) = leaks::largest(self.summary, graph, threshold) else {
+        let loaders = Loaders::find(self.summary, graph)?;
+        let Some(largest) = leaks::largest(self.summary, graph, &loaders, threshold) else {
             return Ok(Measured::new(0, whole));
         };
         let measured = Measured::new(largest.retained_bytes, whole);

@@ -10,7 +10,7 @@ use std::io;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loaders::{Duplicate, Row, SortBy};
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained::tops;
 use crate::dominators::retained_sets::{self, SetRetained, Sets};
 use crate::objects::class_set::ClassSet;
 use crate::objects::strength::Excluded;
@@ -18,7 +18,7 @@ use crate::paths::beyond_frames;
 use crate::paths::steps::{RootView, Step, View};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
-use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
@@ -124,17 +124,28 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
+/// A group that retains much, and how that is known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LargeGroup {
+    /// The group.
+    pub(crate) group: Group,
+    /// Its loaders, classes and instances that no other of them dominates, by position, ascending.
+    pub(crate) tops: Vec<TreePosition>,
+    /// What each loader retains by the dominator tree alone, most first.
+    pub(crate) of_loaders: Vec<u64>,
+}
+
 /// Groups of at least so many loaders that retain at least so many bytes by the dominator tree alone, which is a lower
 /// bound; what they retain is exact then, and only theirs is looked at.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a number for each object.
-pub fn large_groups(
+pub(crate) fn large_groups(
     summary: &Summary,
     graph: &ObjectGraph,
     least_loaders: usize,
     least_bytes: u64,
-) -> io::Result<Vec<Group>> {
+) -> io::Result<Vec<LargeGroup>> {
     // What is a loader is known by its classes.
     let dumped = summary.classes().iter().filter(|class| class.is_dumped());
     let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
@@ -144,45 +155,58 @@ pub fn large_groups(
     let mut all: Vec<LoaderRow> = ids.into_iter().map(row).collect();
     let mut groups = groups(summary, &mut all);
     groups.retain(|group| group.loaders.len() >= least_loaders);
-    let bounds = lower_bounds(summary, graph, &groups);
-    let mut bounds = bounds.into_iter();
-    groups.retain(|_| bounds.next().is_some_and(|bytes| bytes >= least_bytes));
-    if groups.is_empty() {
-        return Ok(groups);
+    let bytes = |positions: &[TreePosition]| {
+        positions.iter().fold(0u64, |sum, top| sum.saturating_add(graph.tree.retained_bytes(*top)))
+    };
+    let members = members(summary, graph, &groups);
+    let with_bounds = groups.into_iter().zip(members).map(|(group, members)| {
+        let mut of_loaders: Vec<u64> =
+            members.iter().map(|of_loader| bytes(&tops(&graph.tree, of_loader.iter().copied()))).collect();
+        of_loaders.sort_unstable_by_key(|bytes| Reverse(*bytes));
+        LargeGroup { group, tops: tops(&graph.tree, members.into_iter().flatten()), of_loaders }
+    });
+    let mut found: Vec<LargeGroup> = with_bounds.filter(|found| bytes(&found.tops) >= least_bytes).collect();
+    if found.is_empty() {
+        return Ok(found);
     }
     let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
-    for (set, group) in (0u32..).zip(&groups) {
-        of_loader.extend(group.loaders.iter().map(|loader| (*loader, vec![set])));
+    for (set, found) in (0u32..).zip(&found) {
+        of_loader.extend(found.group.loaders.iter().map(|loader| (*loader, vec![set])));
     }
-    let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+    let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
     let retained = retained_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
-    for (group, retained) in groups.iter_mut().zip(retained) {
-        group.retained = retained;
+    for (found, retained) in found.iter_mut().zip(retained) {
+        found.group.retained = retained;
     }
-    groups.sort_rows_by_key(|group| (Reverse(group.retained.bytes), group.loaders.first().copied()));
-    Ok(groups)
+    found.sort_rows_by_key(|found| {
+        (Reverse(found.group.retained.bytes), found.group.loaders.first().copied())
+    });
+    Ok(found)
 }
 
-/// What the loaders of each group retain with their classes and instances, as far as the dominator tree tells.
-fn lower_bounds(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<u64> {
-    let mut of_loader: FxHashMap<ObjectId, usize> = FxHashMap::default();
+/// By group and loader: the loader, its classes and their instances.
+fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<Vec<ObjectIndex>>> {
+    let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, group) in groups.iter().enumerate() {
-        of_loader.extend(group.loaders.iter().map(|loader| (*loader, number)));
+        of_loader.extend(group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
     }
     let defined = summary.numbered_classes().filter(|(_, class)| class.is_dumped());
-    let of_class: FxHashMap<ClassNumber, usize> =
+    let of_class: FxHashMap<ClassNumber, (usize, usize)> =
         defined.filter_map(|(number, class)| Some((number, *of_loader.get(&class.loader.into())?))).collect();
-    let mut members: Vec<Vec<ObjectIndex>> = vec![Vec::new(); groups.len()];
-    let mut add = |group: Option<&usize>, object: ObjectIndex| {
-        if let Some(members) = group.and_then(|group| members.get_mut(*group)) {
-            members.push(object);
+    let mut members: Vec<Vec<Vec<ObjectIndex>>> =
+        groups.iter().map(|group| vec![Vec::new(); group.loaders.len()]).collect();
+    let mut add = |place: Option<&(usize, usize)>, object: ObjectIndex| {
+        let of_loader =
+            place.and_then(|(group, loader)| members.get_mut(*group).and_then(|of| of.get_mut(*loader)));
+        if let Some(of_loader) = of_loader {
+            of_loader.push(object);
         }
     };
-    for (loader, group) in &of_loader {
-        graph.objects.addresses.index_of(*loader).into_iter().for_each(|object| add(Some(group), object));
+    for (loader, place) in &of_loader {
+        graph.objects.addresses.index_of(*loader).into_iter().for_each(|object| add(Some(place), object));
     }
-    for (class, group) in &of_class {
-        graph.class_object(*class).into_iter().for_each(|object| add(Some(group), object));
+    for (class, place) in &of_class {
+        graph.class_object(*class).into_iter().for_each(|object| add(Some(place), object));
     }
     let has_objects =
         |class: &ClassNumber| summary.class(*class).is_some_and(|class| class.objects.get() > 0);
@@ -192,7 +216,7 @@ fn lower_bounds(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec
     for object in instances {
         add(graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
     }
-    members.into_iter().map(|members| retained_by_tree(&graph.tree, members)).collect()
+    members
 }
 
 /// Sets of loaders, their classes and instances, by the numbers of the sets that each loader is in.

@@ -10,6 +10,7 @@ pub mod contents;
 pub mod evidence;
 pub mod heap_facts;
 pub mod holders;
+pub mod loaders;
 pub mod off_heap;
 pub mod thread_locals;
 
@@ -36,6 +37,7 @@ use self::contents::{Level, Reason};
 use self::evidence::{ClassShare, Part, Paths};
 use self::group_point::CommonPath;
 use self::holders::Holder;
+use self::loaders::{LoaderGroup, Loaders};
 use self::reader::Reader;
 use self::suspects::{Chain, Group};
 use self::thread_locals::ThreadLocalUse;
@@ -194,10 +196,37 @@ pub struct Leaks {
     pub threshold_bytes: u64,
     /// Those that retain most first.
     pub suspects: Vec<Suspect>,
+    /// Applications whose classes several loaders define, those that retain most first.
+    pub loaders: Vec<LoaderGroup>,
+    /// What is concluded: that whose cause retains most first.
+    pub conclusions: Vec<Conclusion>,
     /// What holds most, if nothing is suspect.
     pub largest: Vec<Holder>,
     /// What all objects take, also those that are unreachable.
     pub used_bytes: u64,
+}
+
+/// Why memory is not freed, and how much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What it is.
+    pub cause: Cause,
+    /// What accumulates there, or what the class loaders retain.
+    pub retained_bytes: u64,
+}
+
+/// What a conclusion is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A suspect in which memory accumulates, by number.
+    Suspect(usize),
+    /// Class loaders of one application that several holders keep alive.
+    Loaders {
+        /// The number of the group.
+        group: usize,
+        /// The suspects that are parts of it, by number: most of what each retains is what the loaders retain.
+        suspects: Vec<usize>,
+    },
 }
 
 /// A suspect that retains less than this part of all objects is a row, and no conclusion: of a heap that is nearly all
@@ -205,15 +234,67 @@ pub struct Leaks {
 const LEAST_PART: u64 = 100;
 
 impl Leaks {
-    /// What is concluded: suspects in which memory accumulates. Those that retain most first.
-    pub fn accumulations(&self) -> impl Iterator<Item = &Suspect> {
-        self.large().filter(|suspect| suspect.verdict == Verdict::Accumulation)
+    /// Suspects in which memory accumulates, and that retain enough for a conclusion, by number.
+    pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
+        let all = self.suspects.iter().enumerate();
+        all.filter(|(_, suspect)| {
+            suspect.verdict == Verdict::Accumulation && self.is_large(suspect.retained_bytes)
+        })
     }
 
     /// Suspects that retain enough for a conclusion.
     pub fn large(&self) -> impl Iterator<Item = &Suspect> {
-        let least = self.used_bytes / LEAST_PART;
-        self.suspects.iter().filter(move |suspect| suspect.retained_bytes >= least)
+        self.suspects.iter().filter(|suspect| self.is_large(suspect.retained_bytes))
+    }
+
+    fn is_large(&self, bytes: u64) -> bool {
+        bytes >= self.used_bytes / LEAST_PART
+    }
+
+    /// What all conclusions explain; where one is part of another, no more than there is.
+    pub fn concluded_bytes(&self) -> u64 {
+        let sum = self.conclusions.iter().fold(0, |sum: u64, one| sum.saturating_add(one.retained_bytes));
+        sum.min(self.reachable_bytes)
+    }
+
+    /// What is concluded from suspects, of which each is of so many places of the dominator tree, and from class loaders.
+    /// What loaders of one application retain is one cause, whatever holds each of them; where one suspect has nearly all of
+    /// it, that says more.
+    fn conclude(
+        &self,
+        graph: &ObjectGraph,
+        places: &[Vec<TreePosition>],
+        loaders: &Loaders,
+    ) -> Vec<Conclusion> {
+        let mut explained = Vec::new();
+        let mut all = Vec::new();
+        for (group, found) in loaders.that_accumulate() {
+            let retained_bytes = found.group.retained.bytes;
+            if retained_bytes <= self.threshold_bytes || !self.is_large(retained_bytes) {
+                continue;
+            }
+            let is_part = |(at, places): (usize, &Vec<TreePosition>)| {
+                let common = loaders::common_bytes(&graph.tree, places, &found.tops);
+                self.suspects.get(at).is_some_and(|suspect| contents::is_most(common, suspect.retained_bytes))
+            };
+            let suspects = places.iter().enumerate().filter(|place| is_part(*place));
+            let suspects: Vec<usize> = suspects.map(|(at, _)| at).collect();
+            let mut telling = self.accumulations().filter(|(at, _)| suspects.contains(at));
+            if let (Some((_, one)), None) = (telling.next(), telling.next())
+                && contents::is_most(one.accumulated_bytes, retained_bytes)
+            {
+                continue;
+            }
+            explained.extend(&suspects);
+            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes });
+        }
+        let rest = self.accumulations().filter(|(at, _)| !explained.contains(at));
+        all.extend(rest.map(|(at, suspect)| Conclusion {
+            cause: Cause::Suspect(at),
+            retained_bytes: suspect.accumulated_bytes,
+        }));
+        all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
+        all
     }
 
     /// What unreachable objects take, if that is more than reachable ones take.
@@ -273,6 +354,8 @@ pub fn leaks_above(
             Reverse(first),
         )
     });
+    let places: Vec<Vec<TreePosition>> =
+        candidates.iter().map(|candidate| candidate.positions.clone()).collect();
     let reader = Reader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
@@ -282,51 +365,85 @@ pub fn leaks_above(
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() { reader.holders.largest(TOLD_LARGEST) } else { Vec::new() };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
-    Ok(Leaks {
+    let found = Loaders::find(summary, graph)?;
+    let mut leaks = Leaks {
         reachable_bytes: graph.tree.reachable_bytes(),
         threshold_bytes,
         suspects,
+        loaders: found.told(heap, graph, bytes),
+        conclusions: Vec::new(),
         largest,
         used_bytes,
-    })
+    };
+    leaks.conclusions = leaks.conclude(graph, &places, &found);
+    Ok(leaks)
 }
 
-/// What retains most of what could be a suspect.
+/// What retains most of what could be a suspect, or a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Largest {
-    /// One object, or the objects of a class.
-    pub kind: Kind,
-    /// The class, if it is known.
-    pub class: Option<String>,
-    /// The object, if it is one.
-    pub object: Option<ObjectId>,
+    /// What it is.
+    pub what: LargestOf,
     /// What it retains.
     pub retained_bytes: u64,
 }
 
-/// The largest suspect above a threshold, by the rules of [`leaks`] but without evidence; if nothing is above it, what
-/// retains most. `None` if nothing is reachable.
-pub fn largest(summary: &Summary, graph: &ObjectGraph, threshold_bytes: u64) -> Option<Largest> {
+/// What retains most; a class is `None` if it is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LargestOf {
+    /// An object.
+    Object {
+        /// Its class.
+        class: Option<String>,
+        /// Its ID.
+        object: Option<ObjectId>,
+    },
+    /// The objects of a class that only roots dominate.
+    Group {
+        /// The class.
+        class: Option<String>,
+    },
+    /// Class loaders of one application.
+    Loaders {
+        /// Their class.
+        class: Option<String>,
+        /// How many.
+        loaders: u64,
+    },
+}
+
+/// The largest suspect above a threshold or the class loaders that retain more, by the rules of [`leaks`] but without
+/// evidence; if nothing is above it, what retains most. `None` if nothing is reachable.
+pub fn largest(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    loaders: &Loaders,
+    threshold_bytes: u64,
+) -> Option<Largest> {
     let tops = suspects::tops(summary, graph, threshold_bytes);
     let name = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class).to_owned());
+    let single = tops.singles.first().map(|position| {
+        let object = graph.tree.object_at(*position);
+        let class = object.and_then(|object| graph.objects.class(object)).and_then(name);
+        let object = object.and_then(|object| graph.objects.addresses.id_of(object));
+        let retained_bytes = graph.tree.retained_bytes(*position);
+        Largest { what: LargestOf::Object { class, object }, retained_bytes }
+    });
     let group = tops.rest.iter().filter(|(_, bytes)| **bytes > 0);
     let group = group.map(|(class, bytes)| (*bytes, Reverse(*class))).max();
-    let single = tops.singles.first().map(|position| (graph.tree.retained_bytes(*position), *position));
-    match (single, group) {
-        (Some((bytes, position)), group) if group.is_none_or(|(of_group, _)| of_group <= bytes) => {
-            let object = graph.tree.object_at(position);
-            Some(Largest {
-                kind: Kind::Single,
-                class: object.and_then(|object| graph.objects.class(object)).and_then(name),
-                object: object.and_then(|object| graph.objects.addresses.id_of(object)),
-                retained_bytes: bytes,
-            })
-        }
-        (_, Some((retained_bytes, Reverse(class)))) => {
-            Some(Largest { kind: Kind::Group, class: name(class), object: None, retained_bytes })
-        }
-        (_, None) => None,
-    }
+    let group = group.map(|(retained_bytes, Reverse(class))| Largest {
+        what: LargestOf::Group { class: name(class) },
+        retained_bytes,
+    });
+    let loaders = loaders.that_accumulate().next().map(|(_, found)| {
+        let first = found.group.loaders.first();
+        let class = first.and_then(|loader| summary.loader_class(*loader)).map(str::to_owned);
+        let what = LargestOf::Loaders { class, loaders: found.group.loaders.len() as u64 };
+        Largest { what, retained_bytes: found.group.retained.bytes }
+    });
+    // Of equal ones the first.
+    let all = [single, group, loaders].into_iter().flatten();
+    all.reduce(|most, next| if next.retained_bytes > most.retained_bytes { next } else { most })
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {

@@ -1,7 +1,7 @@
 //! `check --init`: a rules file made from a dump, with each measure and limits that the dump keeps to, with some room.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::rules;
@@ -20,6 +20,7 @@ use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, Places, Via};
 use hprof_query::leaks;
+use hprof_query::leaks::loaders::Loaders;
 use hprof_query::waste::Kind;
 use hprof_report::escape;
 use hprof_report::number::{grouped, human_bytes};
@@ -155,7 +156,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match example.measure {
-            Measure::Suspects => suspects(summary, graph),
+            Measure::Suspects => suspects(summary, graph)?,
             _ => with_room(measured, example.measure.unit()),
         };
         // Writing to a String cannot fail.
@@ -259,22 +260,24 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
 }
 
 /// The least limit of a few that the suspects keep to: what counts as one depends on it.
-fn suspects(summary: &Summary, graph: &ObjectGraph) -> (String, String) {
+fn suspects(summary: &Summary, graph: &ObjectGraph) -> io::Result<(String, String)> {
     let whole = graph.tree.reachable_bytes();
+    let loaders = Loaders::find(summary, graph)?;
     let mut now = String::new();
     for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
         let limits = Limits::Percent(Range::Max(Percent::whole(percent)));
         let threshold = limits.max_of(whole).unwrap_or(0);
         // Without evidence, which a rule that fails comes with.
-        let bytes = leaks::largest(summary, graph, threshold).map_or(0, |largest| largest.retained_bytes);
+        let bytes = leaks::largest(summary, graph, &loaders, threshold);
+        let bytes = bytes.map_or(0, |largest| largest.retained_bytes);
         #[allow(clippy::cast_precision_loss)]
         let share = if whole == 0 { 0.0 } else { bytes as f64 * 100.0 / whole as f64 };
         now = format!("{share:.1} %");
         if bytes <= threshold {
-            return (format!("\"{} %\"", (percent + STEP).min(100)), now);
+            return Ok((format!("\"{} %\"", (percent + STEP).min(100)), now));
         }
     }
-    ("\"100 %\"".to_owned(), now)
+    Ok(("\"100 %\"".to_owned(), now))
 }
 
 /// A text as a basic string of TOML.

@@ -1,14 +1,15 @@
 //! What stands beside the suspects in JSON: class loaders, finalizers, memory outside of the heap.
 
-use hprof_query::leaks::heap_facts::LoaderGroup;
+use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
+use hprof_query::leaks::{Cause, Conclusion};
 use hprof_report::column::{Column, Columns, Field, Kind};
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
-use super::{Told, facts, words};
+use super::{Told, facts, loaders, words};
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
     let lines = |told: &&'a Told| facts::lines(told);
@@ -30,11 +31,17 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
             |told: &&'a Told| words::headline(&told.leaks).into(),
         ),
         Column::new(
+            "conclusions",
+            Kind::Records(conclusion_fields()),
+            "what is concluded, that whose cause retains most first; the headline says how many, and the first",
+            |told: &&'a Told| list(told.leaks.conclusions.iter().map(|one| conclusion(told, one))),
+        ),
+        Column::new(
             "loaders",
             Kind::Records(loader_fields()),
             "class loaders that define classes of the same names, three or more of them: deployments of one application; \
              those that retain 1 percent of the reachable bytes or more by the dominator tree alone, three groups at most",
-            |told: &&'a Told| list(told.facts.loaders.iter().map(loader_group)),
+            |told: &&'a Told| list(told.leaks.loaders.iter().map(loader_group)),
         ),
         Column::integer("finalizer_queue", "objects that wait for the finalizer", |told: &&'a Told| {
             told.facts.finalizer_queue.into()
@@ -55,6 +62,38 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
             "what is said beside the suspects; for people: can change in any version",
             move |told: &&'a Told| list(lines(told)),
         ),
+    ])
+}
+
+fn conclusion_fields() -> Vec<Field> {
+    vec![
+        Field::new("sentence", Kind::Text, "the conclusion; for people: can change in any version"),
+        Field::new(
+            "retained_bytes",
+            Kind::Integer,
+            "what accumulates there, or what the class loaders retain",
+        ),
+        Field::new("loaders", Kind::Integer, "the group of `loaders` that it is about, from 1")
+            .or_null("it is a suspect"),
+        Field::new(
+            "suspects",
+            Kind::List(Box::new(Kind::Integer)),
+            "the rows that it is about, from 1; of class loaders those that are parts of it",
+        ),
+    ]
+}
+
+fn conclusion<'a>(told: &Told, one: &Conclusion) -> Value<'a> {
+    let number = |at: &usize| Value::from(*at as u64 + 1);
+    let (group, suspects) = match &one.cause {
+        Cause::Suspect(at) => (None, std::slice::from_ref(at)),
+        Cause::Loaders { group, suspects } => (Some(*group as u64 + 1), suspects.as_slice()),
+    };
+    record([
+        ("sentence", words::conclusion(&told.leaks, one).into()),
+        ("retained_bytes", one.retained_bytes.into()),
+        ("loaders", group.into()),
+        ("suspects", list(suspects.iter().map(number))),
     ])
 }
 
@@ -90,7 +129,7 @@ fn loader_group(group: &LoaderGroup) -> Value<'_> {
     let paths = group.paths.iter().map(|(loader, why)| {
         record([
             ("loader", id(*loader)),
-            ("keeper", facts::keeper(why).into()),
+            ("keeper", loaders::keeper(why).into()),
             ("root", paths::describe_root(&why.root).into()),
             ("path", list(why.steps.iter().map(step))),
         ])

@@ -1,15 +1,12 @@
 //! What is said of the heap beside the suspects, in sentences.
 
-use hprof_parser::RootKind;
-use hprof_query::classes::loader_sets::Why;
 use hprof_query::leaks::Leaks;
-use hprof_query::leaks::heap_facts::{HeapFacts, LoaderGroup, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
+use hprof_query::leaks::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::off_heap::OffHeap;
-use hprof_query::paths::steps::Step;
 use hprof_report::escape;
-use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_report::number::{counted, human_bytes, percent};
 
-use super::{Told, words};
+use super::{Told, loaders, words};
 
 /// A thread that retains less than the heap divided by this is not why memory ran out: 1 percent.
 const LITTLE_OF_HEAP: u64 = 100;
@@ -19,7 +16,7 @@ pub(super) fn lines(told: &Told) -> Vec<String> {
     let Told { leaks, facts, unreachable, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
-    all.extend(facts.loaders.iter().map(|group| loaders(leaks, group)));
+    all.extend(loaders::beside(leaks));
     all.extend(finalizer(facts));
     all.extend(off_heap(&facts.off_heap));
     let (bytes, of) = *unreachable;
@@ -59,51 +56,6 @@ fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
         escape::quoted(&name),
         frame.unwrap_or_default()
     ))
-}
-
-/// What keeps a class loader alive, in the words of those who look for it, by the classes on the path to it.
-pub(super) fn keeper(why: &Why) -> &'static str {
-    const KEEPERS: &[(&str, &str)] = &[
-        ("java.lang.ThreadLocal$ThreadLocalMap$Entry", "a ThreadLocal"),
-        ("java.lang.ApplicationShutdownHooks", "a shutdown hook"),
-        ("java.sql.DriverManager", "a JDBC driver"),
-        ("java.sql.DriverInfo", "a JDBC driver"),
-        ("java.util.Timer", "a timer"),
-        ("java.util.ResourceBundle", "a resource bundle"),
-        ("java.beans.Introspector", "a cache of bean information"),
-        ("java.util.logging.LogManager", "a logger"),
-        ("javax.management.MBeanServer", "an MBean"),
-        ("java.security.ProtectionDomain", "a protection domain"),
-    ];
-    let names = || why.steps.iter().flat_map(|step| [step.class.as_deref(), step.label.as_deref()]).flatten();
-    let known = KEEPERS.iter().find(|(class, _)| {
-        names()
-            .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
-    });
-    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
-    let is_of_thread = why.start == 0 && why.root.kinds.contains(&RootKind::ThreadObject);
-    match known {
-        Some((_, keeper)) => keeper,
-        None if why.steps.iter().any(is_context) => "the context class loader of a thread",
-        None if is_of_thread => "a thread",
-        None if why.steps.get(why.start).is_some_and(|step| step.is_static) => "a static field",
-        None => "a GC root",
-    }
-}
-
-fn loaders(leaks: &Leaks, group: &LoaderGroup) -> String {
-    let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
-    let defines = group.defines.as_deref().unwrap_or("the same classes");
-    format!(
-        "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
-        grouped(group.loaders),
-        match group.classes {
-            0 | 1 => String::new(),
-            2 => " and 1 other class".to_owned(),
-            more => format!(" and {} other classes", grouped(more - 1)),
-        },
-        words::amount(leaks, group.retained_bytes),
-    )
 }
 
 fn finalizer(facts: &HeapFacts) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use hprof_query::leaks::Verdict;
 use hprof_query::leaks::evidence::Path;
+use hprof_query::leaks::{Cause, Verdict};
 use hprof_report::escape;
 use hprof_report::markdown::{self, code};
 use hprof_report::number::percent;
@@ -12,7 +12,7 @@ use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{object_columns, paths};
 
-use super::{Told, facts, screen, words};
+use super::{Told, facts, loaders, screen, words};
 
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
@@ -30,6 +30,14 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
         writeln!(out)?;
         for holder in &told.leaks.largest {
             writeln!(out, "- {}", text(&crate::cli::shared::holder::text(holder, [false, false])))?;
+        }
+    }
+    for conclusion in &told.leaks.conclusions {
+        let Cause::Loaders { group, suspects } = &conclusion.cause else { continue };
+        let Some(group) = told.leaks.loaders.get(*group) else { continue };
+        writeln!(out, "\n## Class loaders\n\n{}", text(&loaders::sentence(&told.leaks, group)))?;
+        if let Some(parts) = screen::parts_of_it(suspects) {
+            writeln!(out, "\n{parts}.")?;
         }
     }
     for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {

@@ -3,6 +3,7 @@
 mod beside;
 mod columns;
 mod facts;
+mod loaders;
 mod markdown;
 mod screen;
 pub(crate) mod words;
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let unreachable = Unreachable::of(heap.summary(), graph);
         Ok(Told {
             leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
-            facts: heap_facts::facts(heap, graph, bytes)?,
+            facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             is_damaged: heap.summary().is_damaged(),
         })
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             output::finish_if(out, session.check())?;
         }
     }
-    Ok(session.outcome(told.leaks.accumulations().next().is_some()))
+    Ok(session.outcome(!told.leaks.conclusions.is_empty()))
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

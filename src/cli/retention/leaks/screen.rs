@@ -2,7 +2,7 @@
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Kind, Suspect, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, Kind, Suspect, Verdict};
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -14,14 +14,12 @@ use crate::cli::shared::commands::{Commands, Step};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{Told, facts, words};
+use super::{Told, facts, loaders, words};
 
 /// Frames of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
 /// Commands that are offered.
 const STEPS: usize = 3;
-/// Loaders whose paths are shown, of each group.
-const SHOWN_LOADERS: usize = 2;
 
 /// All of the answer but the commands.
 pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
@@ -30,34 +28,74 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     if !told.leaks.largest.is_empty() {
         all.push(made_of(told));
     }
-    for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
-        all.push(Section::Line(String::new()));
-        let sentence = words::sentence(&told.leaks, suspect);
-        let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
-        all.push(Section::Line(format!("{kind} {number}: {sentence}")));
-        if suspect.verdict == Verdict::Holder && !suspect.parts.is_empty() {
-            all.push(parts(told, suspect));
-        }
-        all.extend(evidence(summary, suspect).into_iter().map(Section::Line));
-        if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
-            all.push(Section::Line(format!("  path: {}", path_heading(paths))));
-            if paths.path.steps.len() > 1 {
-                all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
-            }
-        }
+    for conclusion in &told.leaks.conclusions {
+        all.extend(concluded(summary, told, conclusion));
+    }
+    // What is no conclusion by itself: holders, and parts of what was told.
+    let is_told =
+        |at: usize| told.leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
+    for (at, suspect) in told.leaks.suspects.iter().enumerate().filter(|(at, _)| !is_told(*at)) {
+        all.extend(row(summary, told, at, suspect));
     }
     let lines = facts::lines(told);
     if !lines.is_empty() {
         all.push(Section::Line(String::new()));
         all.extend(lines.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
     }
-    all.extend(loader_paths(told));
+    all.extend(loaders::paths_beside(&told.leaks));
     all.extend(stack(told));
     let lines = |section| match section {
         Section::Line(text) => Section::Line(words::line(&text)),
         other => other,
     };
     all.into_iter().map(lines).collect()
+}
+
+/// A conclusion: the suspect, or the class loaders, why they are alive, and which suspects they explain.
+fn concluded(summary: &Summary, told: &Told, conclusion: &Conclusion) -> Vec<Section> {
+    match &conclusion.cause {
+        Cause::Suspect(at) => {
+            let suspect = told.leaks.suspects.get(*at);
+            suspect.map(|suspect| row(summary, told, *at, suspect)).unwrap_or_default()
+        }
+        Cause::Loaders { group, suspects } => {
+            let Some(group) = told.leaks.loaders.get(*group) else { return Vec::new() };
+            let sentence = loaders::sentence(&told.leaks, group);
+            let mut all =
+                vec![Section::Line(String::new()), Section::Line(format!("Class loaders: {sentence}"))];
+            all.extend(parts_of_it(suspects).map(|parts| Section::Line(format!("  {parts}"))));
+            all.extend(loaders::paths_of(group));
+            all
+        }
+    }
+}
+
+/// Which suspects are parts of a conclusion.
+pub(super) fn parts_of_it(suspects: &[usize]) -> Option<String> {
+    let numbers: Vec<String> = suspects.iter().map(|at| (at + 1).to_string()).collect();
+    match numbers.as_slice() {
+        [] => None,
+        [one] => Some(format!("{one} below is part of it")),
+        [some @ .., last] => Some(format!("{} and {last} below are parts of it", some.join(", "))),
+    }
+}
+
+/// A suspect with its evidence.
+fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Section> {
+    let sentence = words::sentence(&told.leaks, suspect);
+    let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
+    let mut all = vec![Section::Line(String::new()), Section::Line(format!("{kind} {}: {sentence}", at + 1))];
+    if suspect.verdict == Verdict::Holder && !suspect.parts.is_empty() {
+        all.push(parts(told, suspect));
+    }
+    all.extend(evidence(summary, suspect).into_iter().map(Section::Line));
+    if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
+        all.push(Section::Line(format!("  path: {}", path_heading(paths))));
+        if paths.path.steps.len() > 1 {
+            all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
+        }
+    }
+    all
 }
 
 /// What the heap consists of, where nothing accumulates.
@@ -150,25 +188,6 @@ pub(super) fn path_heading(paths: &Paths) -> String {
     }
 }
 
-/// Why class loaders of one application are alive.
-fn loader_paths(told: &Told) -> Vec<Section> {
-    let mut all = Vec::new();
-    for group in &told.facts.loaders {
-        for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
-            let root = paths::describe_root(&why.root);
-            let from = why.steps.get(why.start..).unwrap_or_default();
-            let left_out = match why.left_out {
-                (more, behind) if behind >= why.start => (more, behind - why.start),
-                _ => (0, 0),
-            };
-            let keeper = facts::keeper(why);
-            all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
-            all.push(objects::table_of(from, left_out));
-        }
-    }
-    all
-}
-
 /// The stack of the thread that ran out of memory.
 fn stack(told: &Told) -> Vec<Section> {
     let Some(thread) = &told.facts.out_of_memory else { return Vec::new() };
@@ -187,7 +206,10 @@ fn stack(told: &Told) -> Vec<Section> {
 pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
     let commands = Commands::of(input);
     let mut steps = Vec::new();
-    let first = told.leaks.accumulations().next();
+    let first = told.leaks.conclusions.iter().find_map(|conclusion| match conclusion.cause {
+        Cause::Suspect(at) => told.leaks.suspects.get(at),
+        Cause::Loaders { .. } => None,
+    });
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {
         let id = format!("{:#x}", suspect.base.object);
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
@@ -197,7 +219,7 @@ pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
         let merge = ["--of", id.as_str(), "--merge", "class", "--depth", "5"].map(str::to_owned);
         steps.push(commands.step("dominators", merge, "what it consists of"));
     }
-    if !told.facts.loaders.is_empty() {
+    if !told.leaks.loaders.is_empty() {
         steps.insert(0, commands.step("loaders", ["--duplicates".to_owned()], "the class loaders"));
     }
     if steps.is_empty() {

@@ -5,12 +5,14 @@ use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Part, Path, Paths};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
+use hprof_query::leaks::{Cause, Conclusion, Kind, Leaks, Named, Suspect, Verdict, What};
 use hprof_query::threads::StackFrame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
+
+use super::loaders;
 
 /// The class of objects that stand for one with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
@@ -31,23 +33,22 @@ pub(crate) fn line(text: &str) -> String {
 pub(crate) fn headline(leaks: &Leaks) -> String {
     let heap = format!("the reachable heap of {}", human_bytes(leaks.reachable_bytes));
     let share = |bytes: u64| percent(bytes, leaks.reachable_bytes);
-    let found: Vec<&Suspect> = leaks.accumulations().collect();
     let holders: Vec<&Suspect> = leaks.large().collect();
     let garbage = leaks.garbage_bytes().map(|bytes| {
         let (part, used) = (percent(bytes, leaks.used_bytes), human_bytes(leaks.used_bytes));
         format!("{part} of the {used} used is unreachable and will be collected")
     });
-    let conclusion = match (found.as_slice(), holders.as_slice()) {
+    let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
-            let bytes =
-                found.iter().fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
-            let what = self::first(leaks, first);
+            let what = conclusion(leaks, first);
             // Without what it says of how much.
-            let end = if matches!(first.reason, Some(Reason::Threads { .. })) { " retain " } else { ": " };
+            let is_of_threads = suspect_of(leaks, first)
+                .is_some_and(|suspect| matches!(suspect.reason, Some(Reason::Threads { .. })));
+            let end = if is_of_threads { " retain " } else { ": " };
             let what = what.rsplit_once(end).map_or(&*what, |(what, _)| what);
             let more = if others.is_empty() { "" } else { "; and others" };
-            let count = counted(found.len() as u64, "leak suspect");
-            Some(format!("{count}, {} of {heap}: {what}{more}", share(bytes)))
+            let count = counted(leaks.conclusions.len() as u64, "leak suspect");
+            Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
         }
         ([], [first, ..]) => {
             let retains = if first.kind == Kind::Single { "retains" } else { "retain" };
@@ -68,6 +69,25 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     };
     let all: Vec<String> = garbage.into_iter().chain(conclusion).collect();
     line(&all.join("; "))
+}
+
+/// A conclusion in a sentence.
+pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
+    match &one.cause {
+        Cause::Suspect(_) => suspect_of(leaks, one).map(|suspect| first(leaks, suspect)),
+        Cause::Loaders { group, .. } => {
+            leaks.loaders.get(*group).map(|group| loaders::sentence(leaks, group))
+        }
+    }
+    .unwrap_or_default()
+}
+
+/// The suspect that a conclusion is about.
+fn suspect_of<'a>(leaks: &'a Leaks, one: &Conclusion) -> Option<&'a Suspect> {
+    match one.cause {
+        Cause::Suspect(at) => leaks.suspects.get(at),
+        Cause::Loaders { .. } => None,
+    }
 }
 
 /// All that is said of a suspect.

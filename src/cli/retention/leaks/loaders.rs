@@ -1,0 +1,182 @@
+//! Class loaders of one application in words: how many, what keeps them alive, what they retain.
+
+use std::collections::BTreeSet;
+
+use hprof_parser::RootKind;
+use hprof_query::classes::loader_sets::Why;
+use hprof_query::leaks::loaders::LoaderGroup;
+use hprof_query::leaks::{Cause, Conclusion, Leaks};
+use hprof_query::paths::steps::Step;
+use hprof_report::answer::Section;
+use hprof_report::escape;
+use hprof_report::number::grouped;
+
+use crate::cli::retention::paths_to_root::objects;
+use crate::cli::shared::paths;
+
+use super::words;
+
+/// Loaders whose paths are shown, of each group.
+const SHOWN_LOADERS: usize = 2;
+/// What keeps loaders alive, and threads of which it is, that a sentence names.
+const NAMED: usize = 3;
+
+/// What keeps a class loader alive.
+struct Keeper {
+    /// Of one loader.
+    one: &'static str,
+    /// Of several.
+    many: &'static str,
+}
+
+const THREAD_LOCAL: Keeper = Keeper { one: "a ThreadLocal", many: "ThreadLocals" };
+const CONTEXT: Keeper =
+    Keeper { one: "the context class loader of a thread", many: "the context class loaders of threads" };
+const THREAD: Keeper = Keeper { one: "a thread", many: "threads" };
+const STATIC_FIELD: Keeper = Keeper { one: "a static field", many: "static fields" };
+const ROOT: Keeper = Keeper { one: "a GC root", many: "GC roots" };
+
+/// Keepers by a class on the path.
+const KEEPERS: &[(&str, Keeper)] = &[
+    ("java.lang.ThreadLocal$ThreadLocalMap$Entry", THREAD_LOCAL),
+    ("java.lang.ApplicationShutdownHooks", Keeper { one: "a shutdown hook", many: "shutdown hooks" }),
+    ("java.sql.DriverManager", Keeper { one: "a JDBC driver", many: "JDBC drivers" }),
+    ("java.sql.DriverInfo", Keeper { one: "a JDBC driver", many: "JDBC drivers" }),
+    ("java.util.Timer", Keeper { one: "a timer", many: "timers" }),
+    ("java.util.ResourceBundle", Keeper { one: "a resource bundle", many: "resource bundles" }),
+    (
+        "java.beans.Introspector",
+        Keeper { one: "a cache of bean information", many: "caches of bean information" },
+    ),
+    ("java.util.logging.LogManager", Keeper { one: "a logger", many: "loggers" }),
+    ("javax.management.MBeanServer", Keeper { one: "an MBean", many: "MBeans" }),
+    ("java.security.ProtectionDomain", Keeper { one: "a protection domain", many: "protection domains" }),
+];
+
+/// What keeps a class loader alive, in the words of those who look for it, by the classes on the path to it.
+pub(super) fn keeper(why: &Why) -> &'static str {
+    keeper_of(why).one
+}
+
+fn keeper_of(why: &Why) -> &'static Keeper {
+    let names = || why.steps.iter().flat_map(|step| [step.class.as_deref(), step.label.as_deref()]).flatten();
+    let known = KEEPERS.iter().find(|(class, _)| {
+        names()
+            .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
+    });
+    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
+    let is_of_thread = why.start == 0 && why.root.kinds.contains(&RootKind::ThreadObject);
+    match known {
+        Some((_, keeper)) => keeper,
+        None if why.steps.iter().any(is_context) => &CONTEXT,
+        None if is_of_thread => &THREAD,
+        None if why.steps.get(why.start).is_some_and(|step| step.is_static) => &STATIC_FIELD,
+        None => &ROOT,
+    }
+}
+
+/// What keeps the loaders of a group alive: `ThreadLocals of threads "a" and "b" and a JDBC driver`. `None` if no path is
+/// known.
+fn keepers(group: &LoaderGroup) -> Option<String> {
+    let mut found: Vec<(&Keeper, usize, BTreeSet<&str>)> = Vec::new();
+    for (_, why) in &group.paths {
+        let keeper = keeper_of(why);
+        let at = found.iter().position(|(known, ..)| known.one == keeper.one).unwrap_or_else(|| {
+            found.push((keeper, 0, BTreeSet::new()));
+            found.len() - 1
+        });
+        let Some((_, count, threads)) = found.get_mut(at) else { continue };
+        *count += 1;
+        threads.extend(why.root.thread.as_ref().and_then(|thread| thread.name.as_deref()));
+    }
+    // Sorting keeps the order of those that keep as many: that of the loaders.
+    found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    let text = |(keeper, count, threads): &(&Keeper, usize, BTreeSet<&str>)| {
+        let (what, are_threads) =
+            (if *count == 1 { keeper.one } else { keeper.many }, keeper.one == THREAD.one);
+        let names: Vec<String> = threads.iter().map(|name| escape::quoted(name)).collect();
+        match names.as_slice() {
+            [] => what.to_owned(),
+            [one] if are_threads => format!("thread {one}"),
+            several if are_threads => format!("threads {}", some(several)),
+            [one] => format!("{what} of thread {one}"),
+            several => format!("{what} of threads {}", some(several)),
+        }
+    };
+    let texts: Vec<String> = found.iter().map(text).collect();
+    (!texts.is_empty()).then(|| some(&texts))
+}
+
+/// A list in words, of which the first few are named.
+fn some(all: &[String]) -> String {
+    let (named, others) = all.split_at_checked(NAMED).unwrap_or((all, &[]));
+    match (named, others) {
+        ([], _) => String::new(),
+        ([one], []) => one.clone(),
+        ([some @ .., last], []) => format!("{} and {last}", some.join(", ")),
+        (named, others) => {
+            format!("{} and {}", named.join(", "), format_args!("{} more", grouped(others.len() as u64)))
+        }
+    }
+}
+
+/// Loaders that several holders keep alive, as a conclusion.
+pub(super) fn sentence(leaks: &Leaks, group: &LoaderGroup) -> String {
+    let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
+    let each = match &group.defines {
+        Some(class) => format!("each with its own class {class}"),
+        None => "each with its own classes".to_owned(),
+    };
+    let kept = keepers(group).map_or("are reachable".to_owned(), |by| format!("are kept alive by {by}"));
+    let amount = words::amount(leaks, group.retained_bytes);
+    format!("{} class loaders{of}, {each}, {kept}: {amount}.", grouped(group.loaders))
+}
+
+/// What is said of groups that are no conclusion.
+pub(super) fn beside(leaks: &Leaks) -> impl Iterator<Item = String> {
+    let groups = leaks.loaders.iter().enumerate();
+    groups.filter(|(at, _)| !is_concluded(leaks, *at)).map(|(_, group)| fact(leaks, group))
+}
+
+fn is_concluded(leaks: &Leaks, at: usize) -> bool {
+    let is_it = |one: &Conclusion| matches!(one.cause, Cause::Loaders { group, .. } if group == at);
+    leaks.conclusions.iter().any(is_it)
+}
+
+fn fact(leaks: &Leaks, group: &LoaderGroup) -> String {
+    let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
+    let defines = group.defines.as_deref().unwrap_or("the same classes");
+    format!(
+        "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
+        grouped(group.loaders),
+        match group.classes {
+            0 | 1 => String::new(),
+            2 => " and 1 other class".to_owned(),
+            more => format!(" and {} other classes", grouped(more - 1)),
+        },
+        words::amount(leaks, group.retained_bytes),
+    )
+}
+
+/// The paths of groups that are no conclusion.
+pub(super) fn paths_beside(leaks: &Leaks) -> Vec<Section> {
+    let groups = leaks.loaders.iter().enumerate();
+    groups.filter(|(at, _)| !is_concluded(leaks, *at)).flat_map(|(_, group)| paths_of(group)).collect()
+}
+
+/// Why class loaders of one application are alive.
+pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
+    let mut all = Vec::new();
+    for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
+        let root = paths::describe_root(&why.root);
+        let from = why.steps.get(why.start..).unwrap_or_default();
+        let left_out = match why.left_out {
+            (more, behind) if behind >= why.start => (more, behind - why.start),
+            _ => (0, 0),
+        };
+        let keeper = keeper(why);
+        all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
+        all.push(objects::table_of(from, left_out));
+    }
+    all
+}
