@@ -222,9 +222,7 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
         sum.check(percent < 100 || found.suspects.is_empty(), "more than all is retained");
         sum.add(&found);
     }
-    if let Ok(facts) = heap_facts::facts(heap, graph, bytes) {
-        sum.add(&facts);
-    }
+    sum.add(&heap_facts::facts(heap, graph, bytes));
 }
 
 /// What must hold of every tree.

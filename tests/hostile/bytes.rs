@@ -126,7 +126,7 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             let all = digest_graph(graph, bytes(heap), id_size);
             // A disk without room says nothing of the dump.
             let _ = leaks::leaks(heap, graph, bytes(heap), 1);
-            let _ = heap_facts::facts(heap, graph, bytes(heap));
+            heap_facts::facts(heap, graph, bytes(heap));
             let question = waste::Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 3 };
             let _ = waste::waste(heap, graph, bytes(heap), &question);
             assert!(!graph.is_damaged(), "{}", what());

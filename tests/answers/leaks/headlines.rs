@@ -178,3 +178,57 @@ fn nodes_are_not_where_a_sentence_ends() {
     assert!(sentence.contains(&format!("{} x app.Item", count + 6)), "{sentence}");
     assert!(!sentence.contains("app.Node 0x") && sentence.contains("app.Tree"), "{sentence}");
 }
+
+/// Class loaders of one application that two holders keep alive are one cause, told before a leak that retains less; where
+/// one holder has all of them, that is the cause. Rows stay MAT's.
+#[test]
+fn class_loaders_of_several_holders_are_one_cause() {
+    for is_split in [true, false] {
+        let mut heap = Heaped::new();
+        let web_loader = super::verdicts::class_of_loaders(&mut heap, "app.WebLoader");
+        let contexts: Vec<_> = (0..4)
+            .map(|_| {
+                let (_, class) = super::verdicts::loaded(&mut heap, web_loader, "shop.App", 120_000);
+                heap.instance(class, &[])
+            })
+            .collect();
+        let pools: Vec<&[_]> =
+            if is_split { contexts.chunks(2).collect() } else { vec![contexts.as_slice()] };
+        for (number, held) in pools.iter().enumerate() {
+            let array = heap.array(held);
+            heap.holder(&format!("app.Pool{number}"), "HELD", array);
+        }
+        let item = heap.class("app.Item", 1);
+        let items = heap.many(item, 40, 300_000);
+        let cache = heap.array(&items);
+        heap.holder("app.Cache", "CACHE", cache);
+        let dump = heap.dump();
+        let (line, code) = headline(&dump);
+        assert!(line.starts_with("2 leak suspects, ") && line.ends_with("; and others"), "{line}");
+        assert_eq!(code, 0, "{line}");
+        let expected = if is_split { "are kept alive by" } else { "are held by Object[] app.Pool0.HELD" };
+        assert!(line.contains(": 4 class loaders (app.WebLoader)") && line.contains(expected), "{line}");
+        let answer = dump.run(&["leaks", "--format", "json"]);
+        let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        let rows = answer["rows"].as_array().unwrap();
+        // The cache of 300,000 bytes comes before each half of the loaders, and after all of them.
+        assert_eq!(rows.len(), if is_split { 3 } else { 2 });
+        let is_cache = |row: &Value| text(&row["sentence"]).contains("app.Cache");
+        assert_eq!(rows.iter().position(is_cache), Some(usize::from(!is_split)));
+        let conclusions = answer["conclusions"].as_array().unwrap();
+        let told: Vec<(Option<u64>, Vec<u64>)> = conclusions
+            .iter()
+            .map(|one| {
+                let suspects = one["suspects"].as_array().unwrap();
+                (one["loaders"].as_u64(), suspects.iter().map(super::number).collect())
+            })
+            .collect();
+        if is_split {
+            assert_eq!(told, [(Some(1), vec![2, 3]), (None, vec![1])]);
+            let retained = super::number(&conclusions[0]["retained_bytes"]);
+            assert!((480_000..500_000).contains(&retained), "{retained}");
+        } else {
+            assert_eq!(told, [(None, vec![1]), (None, vec![2])]);
+        }
+    }
+}

@@ -224,7 +224,7 @@ fn a_large_array_is_a_buffer() {
 }
 
 /// A class of a loader of its own, with a static field that holds a `byte[]`.
-fn loaded(heap: &mut Heaped, loader: ClassId, class: &str, bytes: u64) -> (ObjectId, ClassId) {
+pub(super) fn loaded(heap: &mut Heaped, loader: ClassId, class: &str, bytes: u64) -> (ObjectId, ClassId) {
     let cache = heap.bytes(bytes);
     let loader = heap.instance(loader, &[]);
     let object = heap.jdk.object;
@@ -233,7 +233,7 @@ fn loaded(heap: &mut Heaped, loader: ClassId, class: &str, bytes: u64) -> (Objec
     (loader, class)
 }
 
-fn class_of_loaders(heap: &mut Heaped, name: &str) -> ClassId {
+pub(super) fn class_of_loaders(heap: &mut Heaped, name: &str) -> ClassId {
     let loader = heap.class("java.lang.ClassLoader", 1);
     heap.class_below(name, loader, 1)
 }
