@@ -15,7 +15,7 @@ use crate::compare::places::Places;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained;
 use crate::leaks::loaders::Loaders;
-use crate::leaks::{self, Largest, Leaks};
+use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::Objects;
@@ -90,9 +90,7 @@ pub enum Found {
     Places(Arc<PlacesOfDump>),
     /// The bytes of all classes by name, for [`super::Comparison`].
     Classes(Arc<FxHashMap<String, u64>>),
-    /// What retains most of what could be a leak suspect.
-    Largest(Largest),
-    /// Leak suspects, of which the first is measured, with evidence.
+    /// Leak suspects above the limit, or else what retains most, with evidence.
     Suspects(Arc<Leaks>),
 }
 
@@ -397,22 +395,22 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(amount, 0).with(found))
     }
 
-    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together.
+    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together. What is
+    /// told is what `leaks` tells: of those above the limit, or if nothing is, of those above its own threshold.
     fn suspects(&self, limits: Limits) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let whole = graph.tree.reachable_bytes();
         let threshold = limits.max_of(whole).unwrap_or(0);
         let loaders = Loaders::find(self.summary, graph)?;
-        let Some(largest) = leaks::largest(self.summary, graph, &loaders, threshold) else {
+        let Some(largest) = leaks::largest_bytes(self.summary, graph, &loaders, threshold) else {
             return Ok(Measured::new(0, whole));
         };
-        let measured = Measured::new(largest.retained_bytes, whole);
-        if largest.retained_bytes <= threshold {
-            return Ok(measured.with(Found::Largest(largest)));
-        }
-        // The rule fails, and says what `leaks` would.
-        let leaks = leaks::leaks_above(self.heap, graph, bytes, threshold)?;
-        Ok(measured.with(Found::Suspects(Arc::new(leaks))))
+        let told = match largest > threshold {
+            true => threshold,
+            false => leaks::threshold(graph, leaks::DEFAULT_THRESHOLD.into()).min(largest.saturating_sub(1)),
+        };
+        let leaks = leaks::leaks_above(self.heap, graph, bytes, told)?;
+        Ok(Measured::new(largest, whole).with(Found::Suspects(Arc::new(leaks))))
     }
 
     /// Looks for all kinds of waste that rules ask for.

@@ -39,6 +39,7 @@ use self::group_point::CommonPath;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
 use self::reader::Reader;
+pub(crate) use self::suspects::threshold;
 use self::suspects::{Chain, Group};
 use self::thread_locals::ThreadLocalUse;
 
@@ -187,6 +188,24 @@ pub struct Suspect {
     pub related: Vec<usize>,
 }
 
+impl Suspect {
+    /// The ThreadLocal under which most of it is, if there is one.
+    pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
+        let first = self.thread_locals.first()?;
+        first.is_most_of(self.retained_bytes).then_some(first)
+    }
+
+    /// Bytes of what its sentence is about: of the ThreadLocal, of the threads, or else of what accumulates.
+    pub fn explained_bytes(&self) -> u64 {
+        match (self.main_thread_local(), &self.reason) {
+            _ if self.verdict == Verdict::Holder => self.retained_bytes,
+            (Some(local), _) => local.retained_bytes,
+            (None, Some(Reason::Threads { retained_bytes, .. })) => *retained_bytes,
+            (None, _) => self.accumulated_bytes,
+        }
+    }
+}
+
 /// The suspects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leaks {
@@ -291,7 +310,7 @@ impl Leaks {
         let rest = self.accumulations().filter(|(at, _)| !explained.contains(at));
         all.extend(rest.map(|(at, suspect)| Conclusion {
             cause: Cause::Suspect(at),
-            retained_bytes: suspect.accumulated_bytes,
+            retained_bytes: suspect.explained_bytes(),
         }));
         all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
         all
@@ -322,7 +341,7 @@ struct Candidate {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
-    leaks_above(heap, graph, bytes, suspects::threshold(graph, percent))
+    leaks_above(heap, graph, bytes, threshold(graph, percent))
 }
 
 /// The same of those that retain more than so many bytes.
@@ -379,71 +398,19 @@ pub fn leaks_above(
     Ok(leaks)
 }
 
-/// What retains most of what could be a suspect, or a cause.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Largest {
-    /// What it is.
-    pub what: LargestOf,
-    /// What it retains.
-    pub retained_bytes: u64,
-}
-
-/// What retains most; a class is `None` if it is not known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LargestOf {
-    /// An object.
-    Object {
-        /// Its class.
-        class: Option<String>,
-        /// Its ID.
-        object: Option<ObjectId>,
-    },
-    /// The objects of a class that only roots dominate.
-    Group {
-        /// The class.
-        class: Option<String>,
-    },
-    /// Class loaders of one application.
-    Loaders {
-        /// Their class.
-        class: Option<String>,
-        /// How many.
-        loaders: u64,
-    },
-}
-
-/// The largest suspect above a threshold or the class loaders that retain more, by the rules of [`leaks`] but without
-/// evidence; if nothing is above it, what retains most. `None` if nothing is reachable.
-pub fn largest(
+/// Retained size of what retains most of what could be a suspect above a threshold or a cause, by the rules of [`leaks`];
+/// if nothing is above it, of what is below. `None` if nothing is reachable.
+pub fn largest_bytes(
     summary: &Summary,
     graph: &ObjectGraph,
     loaders: &Loaders,
     threshold_bytes: u64,
-) -> Option<Largest> {
+) -> Option<u64> {
     let tops = suspects::tops(summary, graph, threshold_bytes);
-    let name = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class).to_owned());
-    let single = tops.singles.first().map(|position| {
-        let object = graph.tree.object_at(*position);
-        let class = object.and_then(|object| graph.objects.class(object)).and_then(name);
-        let object = object.and_then(|object| graph.objects.addresses.id_of(object));
-        let retained_bytes = graph.tree.retained_bytes(*position);
-        Largest { what: LargestOf::Object { class, object }, retained_bytes }
-    });
-    let group = tops.rest.iter().filter(|(_, bytes)| **bytes > 0);
-    let group = group.map(|(class, bytes)| (*bytes, Reverse(*class))).max();
-    let group = group.map(|(retained_bytes, Reverse(class))| Largest {
-        what: LargestOf::Group { class: name(class) },
-        retained_bytes,
-    });
-    let loaders = loaders.that_accumulate().next().map(|(_, found)| {
-        let first = found.group.loaders.first();
-        let class = first.and_then(|loader| summary.loader_class(*loader)).map(str::to_owned);
-        let what = LargestOf::Loaders { class, loaders: found.group.loaders.len() as u64 };
-        Largest { what, retained_bytes: found.group.retained.bytes }
-    });
-    // Of equal ones the first.
-    let all = [single, group, loaders].into_iter().flatten();
-    all.reduce(|most, next| if next.retained_bytes > most.retained_bytes { next } else { most })
+    let single = tops.singles.first().map(|position| graph.tree.retained_bytes(*position));
+    let group = tops.rest.values().copied().filter(|bytes| *bytes > 0).max();
+    let loaders = loaders.that_accumulate().next().map(|(_, found)| found.group.retained.bytes);
+    [single, group, loaders].into_iter().flatten().max()
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {

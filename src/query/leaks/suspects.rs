@@ -43,7 +43,7 @@ pub(super) struct Group {
 }
 
 /// The threshold in bytes: so many percent of all reachable bytes, rounded down.
-pub(super) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
+pub(crate) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
     share(graph.tree.reachable_bytes(), percent)
 }
 

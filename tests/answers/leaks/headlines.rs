@@ -57,15 +57,18 @@ fn every_answer_has_the_same_headline() {
         let dump = sample(&samples(), name);
         let (line, code) = headline(&dump);
         assert!(line.contains("leak suspect") && code == 0, "{name}: {line}");
-        // A rule that fails says it in the same words.
+        // A rule says it in the same words, whether it fails or passes.
         let rules = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(rules.path(), "[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"10 %\"\n")
-            .unwrap();
-        let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
-        let check: Value = serde_json::from_slice(&check.stdout).unwrap();
-        let said = text(&check["rows"][0]["message"]);
-        let (_, what) = line.split_once(": ").unwrap();
-        assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
+        for (max, status) in [(10, "failed"), (99, "passed")] {
+            let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max} %\"\n");
+            std::fs::write(rules.path(), rule).unwrap();
+            let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
+            let check: Value = serde_json::from_slice(&check.stdout).unwrap();
+            let row = &check["rows"][0];
+            assert_eq!(text(&row["status"]), status, "{name}");
+            let (said, (_, what)) = (text(&row["message"]), line.split_once(": ").unwrap());
+            assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
+        }
     }
 }
 

@@ -267,9 +267,7 @@ fn suspects(summary: &Summary, graph: &ObjectGraph) -> io::Result<(String, Strin
     for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
         let limits = Limits::Percent(Range::Max(Percent::whole(percent)));
         let threshold = limits.max_of(whole).unwrap_or(0);
-        // Without evidence, which a rule that fails comes with.
-        let bytes = leaks::largest(summary, graph, &loaders, threshold);
-        let bytes = bytes.map_or(0, |largest| largest.retained_bytes);
+        let bytes = leaks::largest_bytes(summary, graph, &loaders, threshold).unwrap_or(0);
         #[allow(clippy::cast_precision_loss)]
         let share = if whole == 0 { 0.0 } else { bytes as f64 * 100.0 / whole as f64 };
         now = format!("{share:.1} %");

@@ -6,7 +6,6 @@ use hprof_query::check::{
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
-use hprof_query::leaks::{Cause, LargestOf};
 use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
 use hprof_report::value::Value;
 
@@ -210,32 +209,7 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        Found::Suspects(leaks) => {
-            // The row that retains most, unless class loaders that several rows are parts of retain more.
-            let row = leaks.suspects.first();
-            let loaders = leaks.conclusions.iter().find(|one| matches!(one.cause, Cause::Loaders { .. }));
-            let loaders = loaders.filter(|one| row.is_none_or(|row| row.retained_bytes < one.retained_bytes));
-            let sentence = match (loaders, row) {
-                (Some(loaders), _) => leak_words::conclusion(leaks, loaders),
-                (None, row) => leak_words::first(leaks, row?),
-            };
-            Some(sentence.strip_suffix('.').unwrap_or(&sentence).to_owned())
-        }
-        Found::Largest(largest) => {
-            let known = |class: &Option<String>| class.clone().unwrap_or("an unknown class".to_owned());
-            Some(match &largest.what {
-                LargestOf::Object { class, object: Some(object) } => {
-                    format!("{} {object:#x}", class.as_deref().unwrap_or("an object of an unknown class"))
-                }
-                LargestOf::Object { class, object: None } => known(class),
-                LargestOf::Group { class } => {
-                    format!("all instances of {} that only roots dominate", known(class))
-                }
-                LargestOf::Loaders { class, loaders } => {
-                    format!("{} class loaders of {}", grouped(*loaders), known(class))
-                }
-            })
-        }
+        Found::Suspects(leaks) => leak_words::largest(leaks),
     }
 }
 

@@ -14,7 +14,7 @@ use hprof_report::number::grouped;
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::paths;
 
-use super::words;
+use super::words::{self, Claim};
 
 /// Loaders whose paths are shown, of each group.
 const SHOWN_LOADERS: usize = 2;
@@ -121,15 +121,15 @@ fn some(all: &[String]) -> String {
 }
 
 /// Loaders that several holders keep alive, as a conclusion.
-pub(super) fn sentence(leaks: &Leaks, group: &LoaderGroup) -> String {
+pub(super) fn claim(group: &LoaderGroup) -> Claim {
     let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
     let each = match &group.defines {
         Some(class) => format!("each with its own class {class}"),
         None => "each with its own classes".to_owned(),
     };
     let kept = keepers(group).map_or("are reachable".to_owned(), |by| format!("are kept alive by {by}"));
-    let amount = words::amount(leaks, group.retained_bytes);
-    format!("{} class loaders{of}, {each}, {kept}: {amount}.", grouped(group.loaders))
+    let what = format!("{} class loaders{of}, {each}, {kept}", grouped(group.loaders));
+    Claim { what, joint: ": ", bytes: group.retained_bytes }
 }
 
 /// What is said of groups that are no conclusion.

@@ -12,7 +12,7 @@ use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{object_columns, paths};
 
-use super::{Told, facts, loaders, screen, words};
+use super::{Told, facts, screen, words};
 
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
@@ -33,9 +33,8 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
         }
     }
     for conclusion in &told.leaks.conclusions {
-        let Cause::Loaders { group, suspects } = &conclusion.cause else { continue };
-        let Some(group) = told.leaks.loaders.get(*group) else { continue };
-        writeln!(out, "\n## Class loaders\n\n{}", text(&loaders::sentence(&told.leaks, group)))?;
+        let Cause::Loaders { suspects, .. } = &conclusion.cause else { continue };
+        writeln!(out, "\n## Class loaders\n\n{}", text(&words::conclusion(&told.leaks, conclusion)))?;
         if let Some(parts) = screen::parts_of_it(suspects) {
             writeln!(out, "\n{parts}.")?;
         }

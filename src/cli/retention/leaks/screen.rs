@@ -60,7 +60,7 @@ fn concluded(summary: &Summary, told: &Told, conclusion: &Conclusion) -> Vec<Sec
         }
         Cause::Loaders { group, suspects } => {
             let Some(group) = told.leaks.loaders.get(*group) else { return Vec::new() };
-            let sentence = loaders::sentence(&told.leaks, group);
+            let sentence = words::conclusion(&told.leaks, conclusion);
             let mut all =
                 vec![Section::Line(String::new()), Section::Line(format!("Class loaders: {sentence}"))];
             all.extend(parts_of_it(suspects).map(|parts| Section::Line(format!("  {parts}"))));

@@ -40,12 +40,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     });
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
-            let what = conclusion(leaks, first);
-            // Without what it says of how much.
-            let is_of_threads = suspect_of(leaks, first)
-                .is_some_and(|suspect| matches!(suspect.reason, Some(Reason::Threads { .. })));
-            let end = if is_of_threads { " retain " } else { ": " };
-            let what = what.rsplit_once(end).map_or(&*what, |(what, _)| what);
+            let what = claim(leaks, first).what;
             let more = if others.is_empty() { "" } else { "; and others" };
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
             Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
@@ -71,23 +66,54 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     line(&all.join("; "))
 }
 
-/// A conclusion in a sentence.
-pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
-    match &one.cause {
-        Cause::Suspect(_) => suspect_of(leaks, one).map(|suspect| first(leaks, suspect)),
-        Cause::Loaders { group, .. } => {
-            leaks.loaders.get(*group).map(|group| loaders::sentence(leaks, group))
-        }
-    }
-    .unwrap_or_default()
+/// What is said to accumulate, and how much that is.
+pub(super) struct Claim {
+    /// What and where, as the headline has it.
+    pub(super) what: String,
+    /// Between that and the amount.
+    pub(super) joint: &'static str,
+    /// The amount.
+    pub(super) bytes: u64,
 }
 
-/// The suspect that a conclusion is about.
-fn suspect_of<'a>(leaks: &'a Leaks, one: &Conclusion) -> Option<&'a Suspect> {
-    match one.cause {
-        Cause::Suspect(at) => leaks.suspects.get(at),
-        Cause::Loaders { .. } => None,
+impl Claim {
+    /// As a sentence, without its full stop.
+    fn text(&self, leaks: &Leaks) -> String {
+        format!("{}{}{}", self.what, self.joint, amount(leaks, self.bytes))
     }
+}
+
+/// A conclusion in a sentence.
+pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
+    format!("{}.", claim(leaks, one).text(leaks))
+}
+
+fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
+    let claim = match &one.cause {
+        Cause::Suspect(at) => leaks.suspects.get(*at).map(accumulation),
+        Cause::Loaders { group, .. } => leaks.loaders.get(*group).map(loaders::claim),
+    };
+    claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
+}
+
+/// What retains most: a suspect, or class loaders that several suspects are parts of. Where much less accumulates than the
+/// suspect retains, that is said too. Without the full stop.
+pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
+    let row = leaks.suspects.first();
+    let loaders = leaks.conclusions.iter().find(|one| matches!(one.cause, Cause::Loaders { .. }));
+    let loaders = loaders.filter(|one| row.is_none_or(|row| row.retained_bytes < one.retained_bytes));
+    let text = match (loaders, row) {
+        (Some(loaders), _) => claim(leaks, loaders).text(leaks),
+        (None, Some(row)) if row.verdict == Verdict::Holder => {
+            format!("no leak suspect, as nothing accumulates there: {}", first(leaks, row))
+        }
+        (None, row) => {
+            let row = row?;
+            let above = share_above(leaks, row).filter(|_| row.kind == Kind::Single);
+            std::iter::once(first(leaks, row)).chain(above).collect::<Vec<_>>().join(" ")
+        }
+    };
+    Some(text.strip_suffix('.').unwrap_or(&text).to_owned())
 }
 
 /// All that is said of a suspect.
@@ -108,11 +134,22 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
         let rest = if suspect.parts.len() > NAMED_PARTS { " and others" } else { "" };
         return format!("{subject} {retains} {amount}: {}{rest}.", parts(leaks, suspect));
     }
-    let amount = amount(leaks, suspect.accumulated_bytes);
-    if let Some(local) = main_local(suspect) {
-        let amount = self::amount(leaks, local.retained_bytes);
-        return format!("{}: {amount}.", local_text(local, pool(suspect, local.threads)));
-    }
+    format!("{}.", accumulation(suspect).text(leaks))
+}
+
+/// What accumulates, and where.
+fn accumulation(suspect: &Suspect) -> Claim {
+    let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
+    let local = suspect.main_thread_local();
+    let joint = if is_of_threads && local.is_none() { " retain " } else { ": " };
+    let what = match local {
+        Some(local) => local_text(local, pool(suspect, local.threads)),
+        None => what_accumulates(suspect),
+    };
+    Claim { what, joint, bytes: suspect.explained_bytes() }
+}
+
+fn what_accumulates(suspect: &Suspect) -> String {
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
             let loaders = grouped(*loaders);
@@ -124,13 +161,14 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
                 None => format!("{loaders} class loaders, each with its own class {class}"),
             };
             let comma = if loader_class.as_ref() == Some(class) { "" } else { "," };
-            let held = place(suspect).map(|place| format!("{comma} are held by {place}"));
-            format!("{what}{}: {amount}.", held.unwrap_or_else(|| format!("{comma} are reachable")))
+            match place(suspect) {
+                Some(place) => format!("{what}{comma} are held by {place}"),
+                None => format!("{what}{comma} are reachable"),
+            }
         }
-        Some(Reason::Threads { pool, threads, retained_bytes }) => {
+        Some(Reason::Threads { pool, threads, .. }) => {
             let pool = pool.as_ref().map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
-            let amount = self::amount(leaks, *retained_bytes);
-            format!("{} threads{pool} retain {amount}.", grouped(*threads))
+            format!("{} threads{pool}", grouped(*threads))
         }
         Some(Reason::Buffer { class }) => {
             let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
@@ -141,22 +179,20 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
                 Some(field) => Some(format!(" in {} of {}", field.name, field.class)),
                 None => self::place(suspect).map(|place| format!(" in {place}")),
             };
-            format!("One {class} of {}{}: {amount}.", human_bytes(of), held.unwrap_or_default())
+            format!("One {class} of {}{}", human_bytes(of), held.unwrap_or_default())
         }
         Some(Reason::Chain { class, objects, is_whole }) => {
             let least = if *is_whole { "" } else { "at least " };
             let links = format!("a chain of {least}{} x {}", grouped(*objects), holder::simple(class, false));
             let elements = elements(suspect).map(|text| format!(", with {text}")).unwrap_or_default();
-            match place(suspect) {
-                Some(place) => format!("{place} holds {links}{elements}: {amount}."),
-                None => format!("{} holds {links}{elements}: {amount}.", subject(suspect)),
-            }
+            let holder = place(suspect).unwrap_or_else(|| subject(suspect));
+            format!("{holder} holds {links}{elements}")
         }
         _ => {
             let elements = elements(suspect).unwrap_or_default();
             match place(suspect) {
-                Some(place) => format!("{place} holds {elements}: {amount}."),
-                None => format!("{elements} are reachable from several places: {amount}."),
+                Some(place) => format!("{place} holds {elements}"),
+                None => format!("{elements} are reachable from several places"),
             }
         }
     }
@@ -449,12 +485,6 @@ pub(super) fn part_text(part: &Part) -> String {
         (_, 1) => format!("{kind}{}", holder::simple(&part.class, false)),
         (_, many) => format!("{} x {kind}{}", grouped(many), holder::simple(&part.class, false)),
     }
-}
-
-/// The ThreadLocal under which most of it is, if there is one.
-fn main_local(suspect: &Suspect) -> Option<&ThreadLocalUse> {
-    let first = suspect.thread_locals.first()?;
-    first.is_most_of(suspect.retained_bytes).then_some(first)
 }
 
 /// The pool of the threads, if it is so many.
