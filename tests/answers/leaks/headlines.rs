@@ -51,6 +51,17 @@ fn headline(dump: &Dump) -> (String, i32) {
     (all[0].1.clone(), dump.run(&["leaks"]).status.code().unwrap())
 }
 
+/// Status and message of a rule on suspects.
+fn check(dump: &Dump, max_percent: u32) -> (String, String) {
+    let rules = tempfile::NamedTempFile::new().unwrap();
+    let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max_percent} %\"\n");
+    std::fs::write(rules.path(), rule).unwrap();
+    let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
+    let check: Value = serde_json::from_slice(&check.stdout).unwrap();
+    let row = &check["rows"][0];
+    (text(&row["status"]).to_owned(), text(&row["message"]).to_owned())
+}
+
 #[test]
 fn every_answer_has_the_same_headline() {
     for name in DUMPS {
@@ -58,15 +69,10 @@ fn every_answer_has_the_same_headline() {
         let (line, code) = headline(&dump);
         assert!(line.contains("leak suspect") && code == 0, "{name}: {line}");
         // A rule says it in the same words, whether it fails or passes.
-        let rules = tempfile::NamedTempFile::new().unwrap();
         for (max, status) in [(10, "failed"), (99, "passed")] {
-            let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max} %\"\n");
-            std::fs::write(rules.path(), rule).unwrap();
-            let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
-            let check: Value = serde_json::from_slice(&check.stdout).unwrap();
-            let row = &check["rows"][0];
-            assert_eq!(text(&row["status"]), status, "{name}");
-            let (said, (_, what)) = (text(&row["message"]), line.split_once(": ").unwrap());
+            let (found, said) = check(&dump, max);
+            assert_eq!(found, status, "{name}");
+            let (_, what) = line.split_once(": ").unwrap();
             assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
         }
     }
@@ -91,6 +97,19 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let (line, code) = headline(&heap.dump());
     assert!(line.starts_with("No leak suspect: class app.Main retains 9"), "{line}");
     assert!(line.ends_with("and nothing accumulates there") && code == 1, "{line}");
+    let (_, said) = check(&heap.dump(), 10);
+    assert!(said.contains("no leak suspect, as nothing accumulates there: Class app.Main retains"), "{said}");
+    // Where something else accumulates, a rule that measures the holder says so.
+    let item = heap.class("app.Item", 1);
+    let items = heap.many(item, 40, 100_000);
+    let array = heap.array(&items);
+    heap.holder("app.Cache", "CACHE", array);
+    let dump = heap.dump();
+    let (line, _) = headline(&dump);
+    let (_, what) = line.split_once(": ").unwrap();
+    let (_, said) = check(&dump, 10);
+    assert!(said.contains("; nothing accumulates there: Class app.Main retains"), "{said}");
+    assert!(said.contains(&format!("; leak suspect: {what}: ")), "{said}");
 }
 
 /// Of a heap that is nearly all garbage the rest is no conclusion, though it keeps its row.

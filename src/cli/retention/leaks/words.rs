@@ -97,7 +97,7 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
 }
 
 /// What retains most: a suspect, or class loaders that several suspects are parts of. Where much less accumulates than the
-/// suspect retains, that is said too. Without the full stop.
+/// suspect retains, that is said too; where nothing accumulates there, what is concluded elsewhere. Without the full stop.
 pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
     let row = leaks.suspects.first();
     let loaders = leaks.conclusions.iter().find(|one| matches!(one.cause, Cause::Loaders { .. }));
@@ -105,7 +105,15 @@ pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
     let text = match (loaders, row) {
         (Some(loaders), _) => claim(leaks, loaders).text(leaks),
         (None, Some(row)) if row.verdict == Verdict::Holder => {
-            format!("no leak suspect, as nothing accumulates there: {}", first(leaks, row))
+            let held = first(leaks, row);
+            let held = held.strip_suffix('.').unwrap_or(&held);
+            match leaks.conclusions.first() {
+                Some(one) => {
+                    let suspect = claim(leaks, one).text(leaks);
+                    format!("nothing accumulates there: {held}; leak suspect: {suspect}")
+                }
+                None => format!("no leak suspect, as nothing accumulates there: {held}"),
+            }
         }
         (None, row) => {
             let row = row?;
