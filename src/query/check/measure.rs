@@ -395,8 +395,9 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(amount, 0).with(found))
     }
 
-    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together. What is
-    /// told is what `leaks` tells: of those above the limit, or if nothing is, of those above its own threshold.
+    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together. Those
+    /// above the limit are told, though no more than `leaks` tells at most; if nothing is above it, what `leaks` tells without
+    /// options.
     fn suspects(&self, limits: Limits) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let whole = graph.tree.reachable_bytes();
@@ -406,11 +407,12 @@ impl<'a> Dump<'a> {
             return Ok(Measured::new(0, whole));
         };
         let told = match largest > threshold {
-            true => threshold,
-            false => leaks::threshold(graph, leaks::DEFAULT_THRESHOLD.into()).min(largest.saturating_sub(1)),
+            true => threshold.max(leaks::threshold(graph, leaks::LEAST_THRESHOLD.into())),
+            false => leaks::threshold(graph, leaks::DEFAULT_THRESHOLD.into()),
         };
-        let leaks = leaks::leaks_above(self.heap, graph, bytes, told)?;
-        Ok(Measured::new(largest, whole).with(Found::Suspects(Arc::new(leaks))))
+        let leaks = leaks::leaks_above(self.heap, graph, bytes, told.min(largest.saturating_sub(1)))?;
+        let amount = leaks.largest().map_or(largest, |largest| largest.retained_bytes());
+        Ok(Measured::new(amount, whole).with(Found::Suspects(Arc::new(leaks))))
     }
 
     /// Looks for all kinds of waste that rules ask for.

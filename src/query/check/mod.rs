@@ -182,6 +182,8 @@ pub struct Verdict {
     pub status: Status,
     /// The limit that it exceeds or does not reach; of an allowed one `max`, if there is one.
     pub limit: Limit,
+    /// Whether it is not allowed only because nothing has the name that was asked for.
+    pub fails_by_name: bool,
 }
 
 impl Rule {
@@ -190,6 +192,6 @@ impl Rule {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
         let is_missing = !self.is_optional && matches!(measured.found, Found::NoMatch { .. });
         let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
-        Verdict { status, limit }
+        Verdict { status, limit, fails_by_name: is_kept && is_missing }
     }
 }

@@ -45,6 +45,8 @@ use self::thread_locals::ThreadLocalUse;
 
 /// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
+/// The least percent that suspects are asked for: each comes with evidence.
+pub const LEAST_THRESHOLD: u8 = 1;
 
 /// Members of a group that are told, those that retain most.
 const TOLD_MEMBERS: usize = 10;
@@ -248,6 +250,25 @@ pub enum Cause {
     },
 }
 
+/// A suspect or class loaders.
+#[derive(Debug, Clone, Copy)]
+pub enum Largest<'a> {
+    /// A suspect, whatever its verdict is.
+    Suspect(&'a Suspect),
+    /// A conclusion about class loaders.
+    Loaders(&'a Conclusion),
+}
+
+impl Largest<'_> {
+    /// What it retains.
+    pub fn retained_bytes(&self) -> u64 {
+        match self {
+            Self::Suspect(suspect) => suspect.retained_bytes,
+            Self::Loaders(conclusion) => conclusion.retained_bytes,
+        }
+    }
+}
+
 /// A suspect that retains less than this part of all objects is a row, and no conclusion: of a heap that is nearly all
 /// garbage, anything is 10 percent of the rest.
 const LEAST_PART: u64 = 100;
@@ -277,34 +298,40 @@ impl Leaks {
     }
 
     /// What is concluded from suspects, of which each is of so many places of the dominator tree, and from class loaders.
-    /// What loaders of one application retain is one cause, whatever holds each of them; where one suspect has nearly all of
-    /// it, that says more.
+    /// What loaders of one application retain is one cause, whatever holds each of them; where most of it is in one suspect,
+    /// or in loaders that retain more, that says more.
     fn conclude(
         &self,
         graph: &ObjectGraph,
         places: &[Vec<TreePosition>],
         loaders: &Loaders,
     ) -> Vec<Conclusion> {
+        let common =
+            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        let mut within: Vec<Vec<TreePosition>> = self
+            .accumulations()
+            .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at)))
+            .collect();
         let mut explained = Vec::new();
         let mut all = Vec::new();
         for (group, found) in loaders.that_accumulate() {
             let retained_bytes = found.group.retained.bytes;
-            if retained_bytes <= self.threshold_bytes || !self.is_large(retained_bytes) {
-                continue;
-            }
-            let is_part = |(at, places): (usize, &Vec<TreePosition>)| {
-                let common = loaders::common_bytes(&graph.tree, places, &found.tops);
-                self.suspects.get(at).is_some_and(|suspect| contents::is_most(common, suspect.retained_bytes))
-            };
-            let suspects = places.iter().enumerate().filter(|place| is_part(*place));
-            let suspects: Vec<usize> = suspects.map(|(at, _)| at).collect();
-            let mut telling = self.accumulations().filter(|(at, _)| suspects.contains(at));
-            if let (Some((_, one)), None) = (telling.next(), telling.next())
-                && contents::is_most(one.accumulated_bytes, retained_bytes)
+            let is_within =
+                |positions: &Vec<_>| contents::is_most(common(&found.tops, positions), retained_bytes);
+            if retained_bytes <= self.threshold_bytes
+                || !self.is_large(retained_bytes)
+                || within.iter().any(is_within)
             {
                 continue;
             }
+            let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
+                contents::is_most(common(places, &found.tops), suspect.retained_bytes)
+            };
+            let suspects = self.suspects.iter().zip(places).enumerate();
+            let suspects: Vec<usize> =
+                suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
             explained.extend(&suspects);
+            within.push(found.tops.clone());
             all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes });
         }
         let rest = self.accumulations().filter(|(at, _)| !explained.contains(at));
@@ -314,6 +341,15 @@ impl Leaks {
         }));
         all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
         all
+    }
+
+    /// What retains most: a suspect, or class loaders that several suspects are parts of.
+    pub fn largest(&self) -> Option<Largest<'_>> {
+        let row = self.suspects.first().map(Largest::Suspect);
+        let mut loaders = self.conclusions.iter().filter(|one| matches!(one.cause, Cause::Loaders { .. }));
+        let loaders = loaders.next().map(Largest::Loaders);
+        // Of equal ones the row.
+        loaders.into_iter().chain(row).max_by_key(Largest::retained_bytes)
     }
 
     /// What unreachable objects take, if that is more than reachable ones take.
@@ -396,6 +432,19 @@ pub fn leaks_above(
     };
     leaks.conclusions = leaks.conclude(graph, &places, &found);
     Ok(leaks)
+}
+
+/// Where a suspect accumulates: the positions of its members, or of what its evidence is of.
+fn accumulated_at(
+    graph: &ObjectGraph,
+    suspect: &Suspect,
+    places: Option<&Vec<TreePosition>>,
+) -> Vec<TreePosition> {
+    let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
+    match suspect.kind {
+        Kind::Group => places.cloned().unwrap_or_default(),
+        Kind::Single => base().into_iter().collect(),
+    }
 }
 
 /// Retained size of what retains most of what could be a suspect above a threshold or a cause, by the rules of [`leaks`];

@@ -210,8 +210,8 @@ impl<'a> Reader<'a> {
     pub(super) fn is_behind_soft(&self, suspect: &Suspect) -> bool {
         let is_soft = |class: &str| self.soft.contains(class);
         let most = suspect.accumulated_bytes / 2;
-        let below = suspect.accumulated.iter().filter(|level| level.retained_bytes > most);
-        let is_below = below.into_iter().any(|level| !level.is_class_object && is_soft(&level.class));
+        let mut below = suspect.accumulated.iter().filter(|level| level.retained_bytes > most);
+        let is_below = below.any(|level| !level.is_class_object && is_soft(&level.class));
         is_below || suspect.paths.as_ref().is_some_and(|paths| paths.is_soft)
     }
 

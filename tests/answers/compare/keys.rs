@@ -302,6 +302,62 @@ fn maps_nested_in_their_like_are_one_place_when_no_key_tells() {
     assert!(found.len() < 4, "{found:?}");
 }
 
+/// A file: with files and folders in it, by names that tell nothing, or with blobs.
+fn file(shop: &mut Shop, names: &mut std::ops::RangeFrom<u32>, depth: u32, blobs_in: usize) -> ObjectId {
+    let fields = ["subs", "folders", "leaves"].map(|field| (field, Type::Object));
+    let class = shop.class("acme.File", &fields);
+    if depth == 0 {
+        let blob = blob(shop);
+        let held = blobs(shop, blob, blobs_in);
+        let leaves = shop.list(&held, blobs_in);
+        return shop.model.instance_with(class, &[("leaves", leaves.into())]);
+    }
+    let subs: Vec<ObjectId> = (0..10).map(|_| file(shop, names, depth - 1, blobs_in)).collect();
+    let folders: Vec<ObjectId> = (0..2).map(|_| folder(shop, names, depth - 1, 2, blobs_in)).collect();
+    let (subs, folders) = (map_by_name(shop, names, &subs), map_by_name(shop, names, &folders));
+    shop.model.instance_with(class, &[("subs", subs.into()), ("folders", folders.into())])
+}
+
+fn folder(
+    shop: &mut Shop,
+    names: &mut std::ops::RangeFrom<u32>,
+    depth: u32,
+    files: u32,
+    blobs_in: usize,
+) -> ObjectId {
+    let class = shop.class("acme.Folder", &[("files", Type::Object), ("other", Type::Object)]);
+    let files: Vec<ObjectId> = (0..files).map(|_| file(shop, names, depth, blobs_in)).collect();
+    let files = map_by_name(shop, names, &files);
+    shop.model.instance_with(class, &[("files", files.into())])
+}
+
+fn map_by_name(shop: &mut Shop, names: &mut std::ops::RangeFrom<u32>, held: &[ObjectId]) -> ObjectId {
+    let entry = |value: &ObjectId| [shop.string(&format!("n{}", names.next().unwrap())), *value];
+    let entries: Vec<[ObjectId; 2]> = held.iter().map(entry).collect();
+    let node = shop.node;
+    shop.map(&entries, 16, 1, node)
+}
+
+/// Files in files, and folders of files in them: what is nested in one is cut when the other is divided again.
+#[test]
+fn maps_nested_in_two_ways_lose_nothing() {
+    let make = |blobs_in: usize| {
+        let mut shop = Shop::new();
+        let mut names = 0..;
+        let folders: Vec<ObjectId> =
+            (0..10).map(|_| folder(&mut shop, &mut names, 1, 10, blobs_in)).collect();
+        let map = map_by_name(&mut shop, &mut names, &folders);
+        keep_in_field(&mut shop, map);
+        shop
+    };
+    let found = diff(make(1), make(3));
+    // 100 files, each with 10 files and 2 folders of 2 files.
+    let objects: u64 = found.iter().map(|(_, objects, _)| objects.1 - objects.0).sum();
+    let bytes: u64 = found.iter().map(|(.., bytes)| bytes.1 - bytes.0).sum();
+    assert_eq!((objects, bytes), (100 * 14 * 2, 100 * 14 * 2 * 1016), "{found:?}");
+    assert!(found.iter().all(|(labels, ..)| labels.ends_with(&LIST.map(str::to_owned))), "{found:?}");
+}
+
 /// A map of classes as the JDK has them, whose nodes are in a table or below a root.
 fn other_map(name: &str, names: &[(String, usize)]) -> Shop {
     let mut shop = Shop::new();

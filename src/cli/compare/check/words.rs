@@ -165,7 +165,11 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         Bound::Min => "at least",
         Bound::Max => "at most",
     };
-    let mut text = format!("{}: {value}{bytes}, {bound} {limit}", subject(&rule.measure));
+    let subject = match &measured.found {
+        Found::Suspects(leaks) if leak_words::is_only_held(leaks) => "what retains most".to_owned(),
+        _ => subject(&rule.measure),
+    };
+    let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
     if let Some(more) = found(rule, measured) {
         text += "; ";
         text += &more;
@@ -174,7 +178,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text +=
             "; there are more places than are told apart, and what is left out counts with the place above";
     }
-    if verdict.status == Status::Failed && matches!(measured.found, Found::NoMatch { .. }) {
+    if verdict.fails_by_name {
         text += "; with optional = true the rule would pass";
     }
     text

@@ -84,7 +84,8 @@ impl Row<'_> {
     /// Below the row: the place if it is in no column, and what the map grew by that it is in.
     fn lines(&self, width: Option<usize>) -> Vec<Line> {
         let mut lines = place_lines::lines(&self.change.text, width);
-        if let Some(map) = &self.change.map {
+        let own = self.change.retained_bytes.delta();
+        if let Some(map) = self.change.map.as_ref().filter(|map| map.retained_bytes.delta() != own) {
             let whole = signed(map.retained_bytes.delta());
             let text = format!("of {whole} in {}", map.text);
             lines.extend(place_lines::lines(&text, Some(width.unwrap_or(usize::MAX))));

@@ -30,6 +30,7 @@ struct Keeper {
 }
 
 const THREAD_LOCAL: Keeper = Keeper { one: "a ThreadLocal", many: "ThreadLocals" };
+/// Of a thread, which is named or not.
 const CONTEXT: Keeper =
     Keeper { one: "the context class loader of a thread", many: "the context class loaders of threads" };
 const THREAD: Keeper = Keeper { one: "a thread", many: "threads" };
@@ -92,15 +93,19 @@ fn keepers(group: &LoaderGroup) -> Option<String> {
     // Sorting keeps the order of those that keep as many: that of the loaders.
     found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     let text = |(keeper, count, threads): &(&Keeper, usize, BTreeSet<&str>)| {
-        let (what, are_threads) =
-            (if *count == 1 { keeper.one } else { keeper.many }, keeper.one == THREAD.one);
+        let what = if *count == 1 { keeper.one } else { keeper.many };
         let names: Vec<String> = threads.iter().map(|name| escape::quoted(name)).collect();
-        match names.as_slice() {
-            [] => what.to_owned(),
-            [one] if are_threads => format!("thread {one}"),
-            several if are_threads => format!("threads {}", some(several)),
-            [one] => format!("{what} of thread {one}"),
-            several => format!("{what} of threads {}", some(several)),
+        let threads = match names.as_slice() {
+            [] => return what.to_owned(),
+            [one] => format!("thread {one}"),
+            several => format!("threads {}", some(several)),
+        };
+        // Which threads takes the place of "a thread".
+        let of = [" of a thread", " of threads"].into_iter().find_map(|end| what.strip_suffix(end));
+        match of {
+            _ if keeper.one == THREAD.one => threads,
+            Some(what) => format!("{what} of {threads}"),
+            None => format!("{what} of {threads}"),
         }
     };
     let texts: Vec<String> = found.iter().map(text).collect();
@@ -115,7 +120,7 @@ fn some(all: &[String]) -> String {
         ([one], []) => one.clone(),
         ([some @ .., last], []) => format!("{} and {last}", some.join(", ")),
         (named, others) => {
-            format!("{} and {}", named.join(", "), format_args!("{} more", grouped(others.len() as u64)))
+            format!("{} and {} more", named.join(", "), grouped(others.len() as u64))
         }
     }
 }

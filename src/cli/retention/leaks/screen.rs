@@ -75,8 +75,8 @@ pub(super) fn parts_of_it(suspects: &[usize]) -> Option<String> {
     let numbers: Vec<String> = suspects.iter().map(|at| (at + 1).to_string()).collect();
     match numbers.as_slice() {
         [] => None,
-        [one] => Some(format!("{one} below is part of it")),
-        [some @ .., last] => Some(format!("{} and {last} below are parts of it", some.join(", "))),
+        [one] => Some(format!("Row {one} below is part of it")),
+        [some @ .., last] => Some(format!("Rows {} and {last} below are parts of it", some.join(", "))),
     }
 }
 

@@ -5,7 +5,7 @@ use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Part, Path, Paths};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Leaks, Named, Suspect, Verdict, What};
+use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Suspect, Verdict, What};
 use hprof_query::threads::StackFrame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::{escape, fit};
@@ -96,15 +96,17 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
-/// What retains most: a suspect, or class loaders that several suspects are parts of. Where much less accumulates than the
-/// suspect retains, that is said too; where nothing accumulates there, what is concluded elsewhere. Without the full stop.
+/// Whether what retains most is a holder, in which nothing accumulates.
+pub(crate) fn is_only_held(leaks: &Leaks) -> bool {
+    matches!(leaks.largest(), Some(Largest::Suspect(row)) if row.verdict == Verdict::Holder)
+}
+
+/// What retains most, without a full stop. Where much less accumulates than the suspect retains, that is said too; where
+/// nothing accumulates there, what is concluded elsewhere.
 pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
-    let row = leaks.suspects.first();
-    let loaders = leaks.conclusions.iter().find(|one| matches!(one.cause, Cause::Loaders { .. }));
-    let loaders = loaders.filter(|one| row.is_none_or(|row| row.retained_bytes < one.retained_bytes));
-    let text = match (loaders, row) {
-        (Some(loaders), _) => claim(leaks, loaders).text(leaks),
-        (None, Some(row)) if row.verdict == Verdict::Holder => {
+    let text = match leaks.largest()? {
+        Largest::Loaders(one) => claim(leaks, one).text(leaks),
+        Largest::Suspect(row) if row.verdict == Verdict::Holder => {
             let held = first(leaks, row);
             let held = held.strip_suffix('.').unwrap_or(&held);
             match leaks.conclusions.first() {
@@ -115,8 +117,7 @@ pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
                 None => format!("no leak suspect, as nothing accumulates there: {held}"),
             }
         }
-        (None, row) => {
-            let row = row?;
+        Largest::Suspect(row) => {
             let above = share_above(leaks, row).filter(|_| row.kind == Kind::Single);
             std::iter::once(first(leaks, row)).chain(above).collect::<Vec<_>>().join(" ")
         }

@@ -216,7 +216,10 @@ impl<'a> Groups<'a> {
             self.put(place, above);
         }
         let before = self.before.get(above).copied().unwrap_or(self.all.len());
-        self.all.truncate(before);
+        // What was put to a group that goes is offered again, by the place that it is below.
+        for place in self.all.drain(before..).flat_map(|group| group.members) {
+            self.nested.remove(&place);
+        }
         self.before.truncate(above);
         above
     }
