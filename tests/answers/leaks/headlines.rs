@@ -51,15 +51,15 @@ fn headline(dump: &Dump) -> (String, i32) {
     (all[0].1.clone(), dump.run(&["leaks"]).status.code().unwrap())
 }
 
-/// Status and message of a rule on suspects.
-fn check(dump: &Dump, max_percent: u32) -> (String, String) {
+/// Status, percentage and message of a rule on suspects.
+fn check(dump: &Dump, max_percent: u32) -> (String, f64, String) {
     let rules = tempfile::NamedTempFile::new().unwrap();
     let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max_percent} %\"\n");
     std::fs::write(rules.path(), rule).unwrap();
     let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
     let check: Value = serde_json::from_slice(&check.stdout).unwrap();
     let row = &check["rows"][0];
-    (text(&row["status"]).to_owned(), text(&row["message"]).to_owned())
+    (text(&row["status"]).to_owned(), row["value"].as_f64().unwrap(), text(&row["message"]).to_owned())
 }
 
 #[test]
@@ -68,10 +68,15 @@ fn every_answer_has_the_same_headline() {
         let dump = sample(&samples(), name);
         let (line, code) = headline(&dump);
         assert!(line.contains("leak suspect") && code == 0, "{name}: {line}");
-        // A rule says it in the same words, whether it fails or passes.
+        // A rule says it in the same words and figures, whether it fails or passes.
+        let leaks = super::Leaks::of(&dump);
+        let share = |value: &Value| super::number(value) as f64;
+        let expected =
+            share(&leaks.rows[0]["retained_bytes"]) * 100.0 / share(&leaks.total["reachable_bytes"]);
         for (max, status) in [(10, "failed"), (99, "passed")] {
-            let (found, said) = check(&dump, max);
+            let (found, percent, said) = check(&dump, max);
             assert_eq!(found, status, "{name}");
+            assert!((percent - expected).abs() < 1e-6, "{name}: {percent} {expected}");
             let (_, what) = line.split_once(": ").unwrap();
             assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
         }
@@ -97,7 +102,8 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let (line, code) = headline(&heap.dump());
     assert!(line.starts_with("No leak suspect: class app.Main retains 9"), "{line}");
     assert!(line.ends_with("and nothing accumulates there") && code == 1, "{line}");
-    let (_, said) = check(&heap.dump(), 10);
+    let (_, _, said) = check(&heap.dump(), 10);
+    assert!(said.starts_with("what retains most: ") && !said.contains("largest leak suspect"), "{said}");
     assert!(said.contains("no leak suspect, as nothing accumulates there: Class app.Main retains"), "{said}");
     // Where something else accumulates, a rule that measures the holder says so.
     let item = heap.class("app.Item", 1);
@@ -107,7 +113,7 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let dump = heap.dump();
     let (line, _) = headline(&dump);
     let (_, what) = line.split_once(": ").unwrap();
-    let (_, said) = check(&dump, 10);
+    let (_, _, said) = check(&dump, 10);
     assert!(said.contains("; nothing accumulates there: Class app.Main retains"), "{said}");
     assert!(said.contains(&format!("; leak suspect: {what}: ")), "{said}");
 }
@@ -253,4 +259,30 @@ fn class_loaders_of_several_holders_are_one_cause() {
             assert_eq!(told, [(None, vec![1]), (None, vec![2])]);
         }
     }
+}
+
+/// Loaders of pages below the loaders of applications, as JSP engines have them, are part of what those retain.
+#[test]
+fn class_loaders_within_a_leak_are_counted_once() {
+    let mut heap = Heaped::new();
+    let web_loader = super::verdicts::class_of_loaders(&mut heap, "app.WebLoader");
+    let page_loader = super::verdicts::class_of_loaders(&mut heap, "app.PageLoader");
+    let contexts: Vec<_> = (0..20)
+        .map(|_| {
+            let (loader, class) = super::verdicts::loaded(&mut heap, web_loader, "shop.App", 30_000);
+            let (_, page) = super::verdicts::loaded(&mut heap, page_loader, "shop.Page", 20_000);
+            let page = heap.instance(page, &[]);
+            heap.set(loader, "field0", page);
+            heap.instance(class, &[])
+        })
+        .collect();
+    let array = heap.array(&contexts);
+    heap.holder("app.Server", "CONTEXTS", array);
+    let dump = heap.dump();
+    let (line, _) = headline(&dump);
+    assert!(line.starts_with("1 leak suspect, 9") && line.contains("app.WebLoader"), "{line}");
+    let answer = dump.run(&["leaks", "--format", "json"]);
+    let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let conclusions = answer["conclusions"].as_array().unwrap();
+    assert_eq!(conclusions.len(), 1, "{conclusions:?}");
 }

@@ -92,24 +92,28 @@ fn keepers(group: &LoaderGroup) -> Option<String> {
     }
     // Sorting keeps the order of those that keep as many: that of the loaders.
     found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
-    let text = |(keeper, count, threads): &(&Keeper, usize, BTreeSet<&str>)| {
-        let what = if *count == 1 { keeper.one } else { keeper.many };
+    let texts: Vec<String> =
+        found.iter().map(|(keeper, count, threads)| keeper.text(*count, threads)).collect();
+    (!texts.is_empty()).then(|| some(&texts))
+}
+
+impl Keeper {
+    /// What keeps so many loaders alive, with the names of the threads if it is of such.
+    fn text(&self, loaders: usize, threads: &BTreeSet<&str>) -> String {
+        let what = if loaders == 1 { self.one } else { self.many };
         let names: Vec<String> = threads.iter().map(|name| escape::quoted(name)).collect();
         let threads = match names.as_slice() {
             [] => return what.to_owned(),
             [one] => format!("thread {one}"),
             several => format!("threads {}", some(several)),
         };
+        if self.one == THREAD.one {
+            return threads;
+        }
         // Which threads takes the place of "a thread".
         let of = [" of a thread", " of threads"].into_iter().find_map(|end| what.strip_suffix(end));
-        match of {
-            _ if keeper.one == THREAD.one => threads,
-            Some(what) => format!("{what} of {threads}"),
-            None => format!("{what} of {threads}"),
-        }
-    };
-    let texts: Vec<String> = found.iter().map(text).collect();
-    (!texts.is_empty()).then(|| some(&texts))
+        format!("{} of {threads}", of.unwrap_or(what))
+    }
 }
 
 /// A list in words, of which the first few are named.
@@ -184,4 +188,26 @@ pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
         all.push(objects::table_of(from, left_out));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_named_once() {
+        let text =
+            |keeper: &Keeper, loaders, names: &[&str]| keeper.text(loaders, &names.iter().copied().collect());
+        for (found, expected) in [
+            (text(&CONTEXT, 1, &["a"]), "the context class loader of thread \"a\""),
+            (text(&CONTEXT, 3, &["a", "b"]), "the context class loaders of threads \"a\" and \"b\""),
+            (text(&CONTEXT, 2, &[]), "the context class loaders of threads"),
+            (text(&THREAD_LOCAL, 2, &["a", "b"]), "ThreadLocals of threads \"a\" and \"b\""),
+            (text(&THREAD, 1, &["a"]), "thread \"a\""),
+            (text(&THREAD, 1, &[]), "a thread"),
+            (text(&STATIC_FIELD, 2, &[]), "static fields"),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
 }
