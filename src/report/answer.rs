@@ -26,8 +26,10 @@ pub enum Section {
     Line(String),
     /// Lines; escaped here.
     Text(String),
-    /// Lines that are not broken, such as commands to copy; escaped here.
+    /// Lines that are not broken, such as commands to copy; escaped here. Pages that have links leave them out.
     Whole(Vec<String>),
+    /// A line about options, for a shell: pages leave it out. Escaped here.
+    Options(String),
     /// Another table.
     Table(Builder),
 }
@@ -53,18 +55,19 @@ impl Section {
         Self::Table(table)
     }
 
-    fn into_piece(self) -> Piece {
-        match self {
+    fn into_piece(self) -> Option<Piece> {
+        Some(match self {
             Self::Line(line) => Piece::Line(line),
             Self::Text(text) => Piece::Text(text),
             Self::Whole(lines) => Piece::Commands(lines),
+            Self::Options(_) => return None,
             Self::Table(table) => Piece::Grid(table.into_grid()),
-        }
+        })
     }
 
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         match self {
-            Self::Line(line) => table::write_text(out, &escape::text(&line), style),
+            Self::Line(line) | Self::Options(line) => table::write_text(out, &escape::text(&line), style),
             Self::Text(text) => {
                 text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
             }
@@ -104,7 +107,10 @@ struct Around {
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
-    matching: Option<(u64, &'static str)>,
+    /// How many rows match, if they were counted, and what they are.
+    matching: Option<(Option<u64>, &'static str)>,
+    /// The options that show all rows.
+    all: &'static str,
     no_rows: NoRows,
 }
 
@@ -159,7 +165,19 @@ impl<'a, R> Answer<'a, R> {
 
     /// How many rows there would be without `--top`, and what they are: "rows", "objects". A table says how many more.
     pub fn matching(mut self, total: u64, what: &'static str) -> Self {
-        self.around.matching = Some((total, what));
+        self.around.matching = Some((Some(total), what));
+        self
+    }
+
+    /// The same where rows that are not shown were not counted; there are some.
+    pub fn has_more(mut self, what: &'static str) -> Self {
+        self.around.matching = Some((None, what));
+        self
+    }
+
+    /// The options that show all rows, if `--top 0` alone does not.
+    pub fn all_by(mut self, options: &'static str) -> Self {
+        self.around.all = options;
         self
     }
 
@@ -200,6 +218,7 @@ impl Default for Around {
             under: Vec::new(),
             totals: Vec::new(),
             matching: None,
+            all: "--top 0",
             no_rows: NoRows::default(),
         }
     }
@@ -262,14 +281,14 @@ impl ErasedAnswer<'_> {
         };
         let totals = around.totals.iter().map(of_total).collect();
         let is_empty = shown == 0 && around.no_rows != NoRows::Titles;
-        let more = around.matching.map(|(total, what)| (total.saturating_sub(shown), what));
+        let more = more(around.matching, shown);
         let grid = Grid {
             columns: if is_empty { Vec::new() } else { columns },
             rows,
             totals: if is_empty { Vec::new() } else { totals },
-            above: around.above.into_iter().map(Section::into_piece).collect(),
-            under: around.under.into_iter().map(Section::into_piece).collect(),
-            more: more.filter(|(more, _)| *more > 0),
+            above: around.above.into_iter().filter_map(Section::into_piece).collect(),
+            under: around.under.into_iter().filter_map(Section::into_piece).collect(),
+            more,
             instead: match around.no_rows {
                 NoRows::Line(line) if shown == 0 => Some(line),
                 _ => None,
@@ -297,23 +316,30 @@ impl ErasedAnswer<'_> {
                 break;
             }
         }
-        if let Some((total, what)) = around.matching {
-            more_rows(out, total.saturating_sub(shown), what, style)?;
+        if let Some((more, what)) = more(around.matching, shown) {
+            more_rows(out, more, what, around.all, style)?;
         }
         around.under.into_iter().try_for_each(|section| section.write(out, style))?;
         Ok(shown)
     }
 }
 
+/// How many rows there are beyond those shown, if they were counted; `None` if there are none.
+fn more(matching: Option<(Option<u64>, &'static str)>, shown: u64) -> Option<(Option<u64>, &'static str)> {
+    let (total, what) = matching?;
+    let more = total.map(|total| total.saturating_sub(shown));
+    (more != Some(0)).then_some((more, what))
+}
+
 /// The line below a table that does not show all rows.
-fn more_rows(out: &mut dyn Write, more: u64, what: &str, style: Style) -> io::Result<()> {
-    if more == 0 {
-        return Ok(());
-    }
+fn more_rows(out: &mut dyn Write, more: Option<u64>, what: &str, all: &str, style: Style) -> io::Result<()> {
+    let Some(more) = more else {
+        return table::write_text(out, &format!("more {what} ({all} shows all)"), style);
+    };
     // "classes", "rows"
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
-    table::write_text(out, &format!("{} more {one} (--top 0 shows all)", grouped(more)), style)
+    table::write_text(out, &format!("{} more {one} ({all} shows all)", grouped(more)), style)
 }
 
 /// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.

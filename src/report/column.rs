@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::escape;
+use super::grid::Target;
 use super::ink::Ink;
 use super::number::grouped;
 use super::value::{Value, list};
@@ -121,6 +122,8 @@ pub(super) struct Declaration {
     is_shown: bool,
     /// Whether CSV has something else than the value.
     has_csv: bool,
+    /// Whether its cells are drawn with characters.
+    pub(super) is_drawn: bool,
 }
 
 /// How a column is made of a row.
@@ -128,6 +131,7 @@ struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
     cell: Option<Make<'c, R, String>>,
+    target: Option<Make<'c, R, Option<Target>>>,
 }
 
 /// A column's place in a table.
@@ -165,12 +169,13 @@ impl Declaration {
         if field.key.ends_with("retained_bytes") {
             header.ink = Ink::Bold;
         }
-        Self { field: Some(field), header, is_shown: false, has_csv: false }
+        Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false }
     }
 
     /// A column of tables only.
     fn table(title: Cow<'static, str>, align: Align) -> Self {
-        Self { field: None, header: Header::new(title, align, Fit::Whole), is_shown: true, has_csv: false }
+        let header = Header::new(title, align, Fit::Whole);
+        Self { field: None, header, is_shown: true, has_csv: false, is_drawn: false }
     }
 
     fn show(&mut self, title: Cow<'static, str>) {
@@ -204,7 +209,7 @@ impl<'c, R> Column<'c, R> {
         meaning: &'static str,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
-        let making = Making { value: Box::new(value), csv: None, cell: None };
+        let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
         Self { declaration: Declaration::new(key.into(), kind, meaning), making }
     }
 
@@ -214,7 +219,8 @@ impl<'c, R> Column<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(Box::new(cell)) };
+        let cell: Make<'c, R, String> = Box::new(cell);
+        let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(cell), target: None };
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
@@ -323,6 +329,18 @@ impl<'c, R> Column<'c, R> {
     /// What tables show instead of the value.
     pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
         self.making.cell = Some(Box::new(cell));
+        self
+    }
+
+    /// What a cell leads to on a page, where its type and key do not say it.
+    pub fn target(mut self, target: impl Fn(&R) -> Option<Target> + Send + Sync + 'c) -> Self {
+        self.making.target = Some(Box::new(target));
+        self
+    }
+
+    /// Marks a column of bars drawn with characters, instead of which pages have bars of their own.
+    pub fn drawn(mut self) -> Self {
+        self.declaration.is_drawn = true;
         self
     }
 
@@ -444,6 +462,11 @@ impl<'c, R> Columns<'c, R> {
     #[inline]
     pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
+    }
+
+    /// What a cell of a column leads to, by number; `None` if the column does not say it.
+    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<Target>> {
+        Some(self.makings.get(at)?.target.as_ref()?(row))
     }
 }
 

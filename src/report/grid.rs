@@ -21,8 +21,8 @@ pub struct Grid {
     pub above: Vec<Piece>,
     /// What stands below.
     pub under: Vec<Piece>,
-    /// How many rows are not shown, and what they are: `classes`.
-    pub more: Option<(u64, &'static str)>,
+    /// How many rows are not shown, if they were counted, and what they are: `classes`.
+    pub more: Option<(Option<u64>, &'static str)>,
     /// What is shown instead of columns without rows.
     pub instead: Option<&'static str>,
 }
@@ -65,6 +65,8 @@ pub enum Target {
     Object(ObjectId),
     /// A class: its name, and its class object where the row says it.
     Class(String, Option<ObjectId>),
+    /// An answer: the path of its page below that of the dump, whose parts are encoded.
+    Page(String),
 }
 
 /// What stands above or below a grid.
@@ -82,7 +84,12 @@ pub enum Piece {
 
 /// The columns of an answer that a grid has.
 pub(super) fn columns(schema: &Schema) -> Vec<GridColumn> {
-    schema.shown().map(|(_, column)| column.header.grid_column()).collect()
+    shown(schema).map(|(_, column)| column.header.grid_column()).collect()
+}
+
+/// What tables show and is not drawn with characters.
+fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
+    schema.shown().filter(|(_, column)| !column.is_drawn)
 }
 
 /// The row of an answer where `rows` are.
@@ -96,7 +103,7 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     };
     let object = of_key("object");
     let cell = |(at, column): (usize, &Declaration)| {
-        let target = match (column.key(), rows.value(at)) {
+        let of_value = || match (column.key(), rows.value(at)) {
             (_, Value::Id(id)) => Some(Target::Object(id)),
             (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
                 let class_object = if key == "class" { of_key("class_object") } else { None };
@@ -107,9 +114,10 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
             (None, _) if column.is_text() => object.map(Target::Object),
             _ => None,
         };
+        let target = rows.own_target(at).unwrap_or_else(of_value);
         GridCell { text: table_cell(rows, at), target: target.filter(|target| !target.is_null()) }
     };
-    GridRow { cells: schema.shown().map(cell).collect(), below: rows.below() }
+    GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
 }
 
 impl Target {

@@ -1,6 +1,7 @@
 //! Rows without their type: renderers are compiled once, not once for each type of rows.
 
 use super::column::{Columns, plain};
+use super::grid::Target;
 use super::value::Value;
 
 /// A line below a row of a table, such as a frame of its stack.
@@ -22,6 +23,9 @@ pub(super) trait Cells {
 
     /// What tables show instead of the value, not escaped yet.
     fn own_cell(&self, at: usize) -> Option<String>;
+
+    /// What the cell leads to on a page, if the column says it.
+    fn own_target(&self, at: usize) -> Option<Option<Target>>;
 }
 
 /// The cell of a table, not escaped yet.
@@ -73,6 +77,10 @@ impl<R, I> Cells for Cursor<'_, '_, R, I> {
 
     fn own_cell(&self, at: usize) -> Option<String> {
         self.columns.cell(at, self.row.as_ref()?)
+    }
+
+    fn own_target(&self, at: usize) -> Option<Option<Target>> {
+        self.columns.target(at, self.row.as_ref()?)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Paths beyond what a thread's frame holds: dumps of programs that died while they filled the leaking map, and small heaps
-//! whose paths are enumerated naively.
+//! whose paths are enumerated naively; and searches that give up.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use hprof_cli::ObjectIndex;
 use hprof_parser::RootKind;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::beyond_frames;
 use hprof_query::paths::merged::{self, Show};
+use hprof_query::paths::{Budget, beyond_frames};
 use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use crate::paths::{ALL, Opened, random, random_model, run};
 use crate::raw::is_of_stack;
 
@@ -357,4 +358,50 @@ fn chains_of_equal_steps_are_one_line_of_a_table() {
     let json = json(&dump, &["java.lang.String"]);
     let next = json["rows"].as_array().unwrap().iter().filter(|row| row["reference"] == "next").count();
     assert_eq!(next, 1400);
+}
+
+#[test]
+fn a_search_gives_up_at_the_same_place_in_every_run() {
+    let opened = Opened::open(Dump::at(Some(&sample("s1.hprof.zst"))));
+    let view = opened.view();
+    let search = |object: u32, budget: u64| {
+        let mut budget = Budget::of(budget);
+        let found =
+            beyond_frames::paths_within(&view.edges, ObjectIndex(object), 3, Excluded::all(), &mut budget);
+        (found, budget.is_spent())
+    };
+    let (mut spent, mut partly) = (0, 0);
+    for object in (0..opened.graph.objects.len()).step_by(1009 * portion::step()) {
+        let whole = beyond_frames::paths(&view.edges, ObjectIndex(object), 3, Excluded::all());
+        let mut gave_up_before = true;
+        for bits in 0..24 {
+            let (found, gave_up) = search(object, 1 << bits);
+            assert_eq!(search(object, 1 << bits), (found.clone(), gave_up));
+            // More is never less.
+            assert!(gave_up_before || !gave_up, "{object}: {bits}");
+            gave_up_before = gave_up;
+            if !gave_up {
+                assert_eq!(found, whole, "{object}: {bits}");
+                break;
+            }
+            spent += 1;
+            assert!(!found.are_all);
+            if let Some(path) = found.paths.first() {
+                partly += 1;
+                assert_eq!(path.objects.len(), whole.paths[0].objects.len(), "{object}: {bits}");
+            }
+            for path in &found.paths {
+                opened.check(&view, &path.objects, if found.only_excluded { &[] } else { ALL });
+            }
+        }
+    }
+    assert!(spent > 20 && partly > 0, "{spent} gave up, {partly} of them with paths");
+    // The command says so.
+    let id = format!("{:#x}", opened.id(ObjectIndex(opened.graph.objects.len() / 2)));
+    let output = opened.dump.run(&["paths-to-root", &id, "--budget", "1", "--format", "json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["objects"][0]["gave_up"], output.status.code()), (&true.into(), Some(1)));
+    assert_eq!(document["objects"][0]["found"], "given up");
+    let said = String::from_utf8(opened.dump.run(&["paths-to-root", &id, "--budget", "1"]).stderr).unwrap();
+    assert!(said.contains("gave up after 1 referrer") && said.contains("--budget"), "{said}");
 }

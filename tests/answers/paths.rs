@@ -69,7 +69,7 @@ impl Opened {
     }
 
     /// Checks that each link of a path is there, and what is said of it.
-    fn check(&self, view: &View<'_>, path: &[ObjectIndex], excluded: &[&str]) {
+    pub fn check(&self, view: &View<'_>, path: &[ObjectIndex], excluded: &[&str]) {
         let raw = &self.raw;
         let ids: Vec<u64> = path.iter().map(|object| self.id(*object)).collect();
         assert!(raw.roots.contains_key(&ids[0]), "{ids:x?} starts at a root");

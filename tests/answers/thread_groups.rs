@@ -77,6 +77,23 @@ fn a_pool_is_one_row() {
 }
 
 #[test]
+fn a_group_is_found_by_one_of_its_threads() {
+    let dump = Dump::at(Some(Path::new("samples/jdk/jdk25.hprof.zst")));
+    let groups = json(&dump, &["--group"]);
+    for row in groups["rows"].as_array().unwrap() {
+        let objects: Vec<&str> =
+            row["objects"].as_array().unwrap().iter().map(|object| object.as_str().unwrap()).collect();
+        let threads = json(&dump, &["--group-of", objects.last().unwrap(), "--sort", "address"]);
+        let found: Vec<&str> =
+            threads["rows"].as_array().unwrap().iter().map(|row| row["object"].as_str().unwrap()).collect();
+        assert_eq!(found, objects);
+    }
+    // No thread, no group.
+    let none = dump.run(&["threads", "--group-of", "0x1"]);
+    assert_eq!((none.status.code(), none.stdout.is_empty()), (Some(1), true), "{none:?}");
+}
+
+#[test]
 fn the_thread_that_ran_out_of_memory_is_marked() {
     for (sample, culprit) in [
         ("leaks/s5", Some("order-import-3")),

@@ -14,7 +14,7 @@ use hprof_query::classes::hierarchy::{self, Question, Row, SortBy};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::selection::{Selection, What};
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::value::{Value, id};
@@ -128,14 +128,8 @@ fn show(
     let answer =
         Answer::new(columns(args.tree), lines).beside(&beside(), &found.total).without_rows(NoRows::Nothing);
     let shown = found.rows.len() as u64;
-    let answer = match args.tree {
-        false => answer.matching(found.total, "classes"),
-        true if shown < found.total => {
-            let more = grouped(found.total - shown);
-            answer.under(Section::Line(format!("{more} more classes (--depth 0 --top 0 shows all)")))
-        }
-        true => answer,
-    };
+    let answer = answer.matching(found.total, "classes");
+    let answer = if args.tree { answer.all_by("--depth 0 --top 0") } else { answer };
     source.show("classes", &args.output, answer)?;
     if !args.input.quiet {
         note(heap, &question, found.total);

@@ -7,7 +7,7 @@ use hprof_query::objects::meaning;
 use hprof_query::objects::reader::Objects;
 use hprof_query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Align, Column, Columns, Fit, Kind};
 use hprof_report::value::{Value, id, list, record};
 
@@ -172,7 +172,7 @@ fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
     } else if is_table && has_more {
-        answer = answer.under(Section::Line("more rows (--top 0 shows all)".to_owned()));
+        answer = answer.has_more("rows");
     }
     let rows = session.show("oql", &args.output, answer)?;
     if rows == 0 && !args.input.quiet {

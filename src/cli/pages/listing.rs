@@ -283,7 +283,7 @@ fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup
     let next = (shown.saturating_mul(4)).clamp(100, super::request::MAX_TOP);
     Some(html! {
         p.more {
-            (frame::number(Some(left))) " more " (what)
+            @if let Some(left) = left { (frame::number(Some(left))) " " } "more " (what)
             @if next > shown { " · " a href=(request.with("top", &next.to_string())) { "show " (frame::number(Some(next))) } }
         }
     })

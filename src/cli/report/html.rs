@@ -125,11 +125,12 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
     // Commands to type next are for a terminal.
     grid.under.retain(|piece| !matches!(piece, Piece::Commands(_)));
     if left_out > 0 {
-        let (more, what) = grid.more.unwrap_or((0, "rows"));
-        grid.more = Some((more.saturating_add(left_out), what));
+        let (more, what) = grid.more.unwrap_or((Some(0), "rows"));
+        grid.more = Some((more.map(|more| more.saturating_add(left_out)), what));
     }
     if let Some((more, what)) = grid.more {
-        grid.under.insert(0, Piece::Line(format!("{} more {what}", grouped(more))));
+        let more = more.map(|more| format!("{} ", grouped(more))).unwrap_or_default();
+        grid.under.insert(0, Piece::Line(format!("{more}more {what}")));
     }
     grid
 }

@@ -121,13 +121,11 @@ fn grid(out: &mut String, grid: &Grid) {
         for total in &grid.totals {
             out.push_str(&row(total.iter().map(|cell| table_cell(cell)).collect()));
         }
-        let more = grid.rows.len().saturating_sub(ROWS) as u64 + grid.more.map_or(0, |(more, _)| more);
-        if more > 0 {
-            out.push_str(&format!(
-                "\n{} more {}\n",
-                grouped(more),
-                grid.more.map_or("rows", |(_, what)| what)
-            ));
+        let cut = grid.rows.len().saturating_sub(ROWS) as u64;
+        match grid.more.unwrap_or((Some(0), "rows")) {
+            (Some(more), _) if more + cut == 0 => {}
+            (Some(more), what) => out.push_str(&format!("\n{} more {what}\n", grouped(more + cut))),
+            (None, what) => out.push_str(&format!("\nmore {what}\n")),
         }
     }
     pieces(out, &grid.under);

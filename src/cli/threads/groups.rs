@@ -6,6 +6,7 @@ use hprof_query::threads::{Question, State, Threads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line, NoRows};
 use hprof_report::column::{Column, Columns, Field, Fit, Kind};
+use hprof_report::grid::Target;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::Style;
 use hprof_report::value::{id, list, record};
@@ -60,6 +61,13 @@ fn states(group: &Group) -> String {
     }
 }
 
+/// The page of the threads of a group; of a single one with its stack and locals.
+fn threads_page(group: &Group) -> Option<Target> {
+    let first = group.objects.first()?;
+    let shown = if group.threads == 1 { "&stack=1&locals=1" } else { "" };
+    Some(Target::Page(format!("threads?group-of={first:#x}{shown}")))
+}
+
 fn columns() -> Columns<'static, Group> {
     let frames = Columns::new(stack::frame(|frame| frame));
     Columns::new([
@@ -74,7 +82,8 @@ fn columns() -> Columns<'static, Group> {
             let name = group.name.clone().unwrap_or_default();
             if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
         })
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Shorten { priority: 0 })
+        .target(threads_page),
         Column::integer("threads", "how many they are", |group: &Group| group.threads.into())
             .header("threads")
             .place(1),

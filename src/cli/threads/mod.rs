@@ -6,6 +6,7 @@ mod started;
 
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
+use hprof_parser::ObjectId;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
 use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
@@ -104,6 +105,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "virtual", help_heading = "Filter")]
     platform: bool,
 
+    /// Only the threads that --group puts into one group with the thread of this object ID
+    #[arg(long, value_name = "ID", value_parser = group_of, conflicts_with = "started", help_heading = "Filter")]
+    group_of: Option<ObjectId>,
+
     /// Show the stack of each thread in a table; other formats always include it
     #[arg(long, help_heading = "Output")]
     stack: bool,
@@ -142,6 +147,15 @@ pub(crate) struct Args {
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: ColorArg,
+}
+
+/// Reads the object ID of a thread.
+fn group_of(text: &str) -> Result<ObjectId, String> {
+    match text.parse() {
+        Ok(ThreadPattern::Object(id)) => Ok(id),
+        Ok(ThreadPattern::Part(_) | ThreadPattern::Glob(_)) => Err("object IDs begin with 0x".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
@@ -198,6 +212,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
         name: args.name.clone(),
         states: args.state.clone(),
         kind,
+        group_of: args.group_of,
         sort_by,
         top: limit(args.top, format, DEFAULT_TOP),
         depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },

@@ -22,6 +22,7 @@ use crate::objects::strength::Excluded;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 
+use super::search::Budget;
 use super::shortest;
 use super::starts::{Starts, Which};
 
@@ -41,7 +42,7 @@ pub struct Found {
     pub paths: Vec<Path>,
     /// Whether these are there only if no reference is left out.
     pub only_excluded: bool,
-    /// Whether there is no other path of either sort.
+    /// Whether there is no other path of either sort. It is not known if the search gave up.
     pub are_all: bool,
 }
 
@@ -55,17 +56,28 @@ impl Found {
 /// Finds up to `most` paths to an object, and one through fields in any case. What is `excluded` is left out; if there is
 /// no path then, all references are followed, still from the same roots.
 pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
+    paths_within(edges, object, most, excluded, &mut Budget::unlimited())
+}
+
+/// The same within a budget for both searches; see [`shortest::paths_within`].
+pub fn paths_within(
+    edges: &Edges<'_>,
+    object: ObjectIndex,
+    most: usize,
+    excluded: Excluded,
+    budget: &mut Budget,
+) -> Found {
     let shortest::Found { paths, only_excluded, mut are_all } =
-        shortest::paths(edges, object, most, excluded);
+        shortest::paths_within(edges, object, most, excluded, budget);
     let fields = Starts::new(&edges.roots, excluded, Which::BeyondFrames);
     let path = |objects: Vec<ObjectIndex>| {
         let through_frame = objects.first().is_some_and(|root| !fields.contains(*root));
         Path { objects, through_frame }
     };
     let mut paths: Vec<Path> = paths.into_iter().map(path).collect();
-    if paths.iter().any(|path| path.through_frame) {
+    if paths.iter().any(|path| path.through_frame) && !budget.is_spent() {
         let excluded = if only_excluded { excluded.following_all() } else { excluded };
-        let found = shortest::search(edges, &fields, object, most, excluded);
+        let found = shortest::search(edges, &fields, object, most, excluded, budget);
         are_all &= found.are_all;
         let mut others: Vec<Path> = found.paths.into_iter().map(path).collect();
         let known: FxHashSet<&[ObjectIndex]> = paths.iter().map(|path| path.objects.as_slice()).collect();

@@ -9,3 +9,5 @@ pub(crate) mod search;
 pub mod shortest;
 pub(crate) mod starts;
 pub mod steps;
+
+pub use search::Budget;

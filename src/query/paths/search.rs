@@ -25,6 +25,9 @@ const MAX_STEPS: u64 = 1 << 26;
 const MAX_AGAIN: usize = 1 << 22;
 /// Times that all objects are looked at for instances of some classes, before the instances of all classes are listed.
 const MAX_SCANS: u32 = 4;
+/// Steps along a chain that take as long as a look at a referrer, and objects whose classes are compared in that time.
+const STEPS_OF_ONE: u64 = 16;
+const OBJECTS_OF_ONE: u64 = 64;
 /// Objects that a thread looks at in one go.
 const PART: u32 = 1 << 16;
 
@@ -32,6 +35,39 @@ const PART: u32 = 1 << 16;
 const END: u32 = u32::MAX;
 /// What an object dominates that is not reachable.
 const NOTHING: Range<TreePosition> = TreePosition(0)..TreePosition(0);
+
+/// How much a search may look at before it gives up. What is counted is the same in every run: time is not.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    left: u64,
+    is_spent: bool,
+}
+
+impl Budget {
+    /// A search that never gives up.
+    pub const fn unlimited() -> Self {
+        Self::of(u64::MAX)
+    }
+
+    /// A search that gives up when it has looked at so many referrers. What else takes time counts as some.
+    pub const fn of(referrers: u64) -> Self {
+        Self { left: referrers, is_spent: false }
+    }
+
+    /// Whether a search gave up.
+    pub const fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Takes what is about to be looked at; `false` if there is not as much left.
+    fn spend(&mut self, referrers: u64) -> bool {
+        match self.left.checked_sub(referrers) {
+            Some(left) if !self.is_spent => self.left = left,
+            _ => self.is_spent = true,
+        }
+        !self.is_spent
+    }
+}
 
 /// What is searched, and what all parts of a search share. No two parts come to the same object.
 pub(crate) struct Search<'s, 'a> {
@@ -44,6 +80,7 @@ pub(crate) struct Search<'s, 'a> {
     ways: usize,
     excluded: Excluded,
     instances: &'s mut Instances,
+    pub(crate) budget: &'s mut Budget,
     seen: Bits,
     /// How often objects were reached again.
     again: FxHashMap<ObjectIndex, usize>,
@@ -60,7 +97,7 @@ impl<'s, 'a> Search<'s, 'a> {
         (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
         excluded: Excluded,
-        instances: &'s mut Instances,
+        (instances, budget): (&'s mut Instances, &'s mut Budget),
     ) -> Self {
         let position = |object: &ObjectIndex| edges.graph.tree.reachable_position(*object);
         // Threads are roots.
@@ -73,6 +110,7 @@ impl<'s, 'a> Search<'s, 'a> {
             ways,
             excluded,
             instances,
+            budget,
             seen: Bits::new(edges.graph.objects.len()),
             again: FxHashMap::default(),
             times_again: 0,
@@ -164,14 +202,15 @@ impl Part {
 
     /// Finds the shortest ways.
     pub(crate) fn begin(&mut self, search: &mut Search<'_, '_>) {
-        while self.ways.is_empty() && !self.is_done() {
+        while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
     /// Finds all ways of up to `length` links.
     pub(crate) fn go_on(&mut self, search: &mut Search<'_, '_>, length: usize) {
-        while self.length <= length && !self.is_done() && !self.is_enough(search) {
+        while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
+        {
             self.advance(search);
         }
     }
@@ -186,6 +225,9 @@ impl Part {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
             let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
             for holder in search.edges.graph.referrers(object) {
+                if !search.budget.spend(1) {
+                    return;
+                }
                 self.look(search, holder, at, &behind);
                 if self.is_enough(search) {
                     return;
@@ -209,13 +251,20 @@ impl Part {
         links.sort_unstable();
         let mut classes: Vec<ClassNumber> = links.iter().map(|(class, _)| *class).collect();
         classes.dedup();
-        let found = search.instances.of(search.edges.graph, &classes);
+        let graph = search.edges.graph;
+        if !search.budget.spend(search.instances.cost(graph)) {
+            return;
+        }
+        let found = search.instances.of(graph, &classes);
         for (class, at) in links {
             let Some(&Link { object, .. }) = self.links.get(at) else { return };
             let behind = search.dominated(object);
             let first = found.partition_point(|(other, _)| *other < class);
             let own = found.get(first..).unwrap_or_default().iter();
             for (_, holder) in own.take_while(|(other, _)| *other == class) {
+                if !search.budget.spend(1) {
+                    return;
+                }
                 // One that also holds it in a field was looked at before.
                 if !search.edges.graph.references(*holder).any(|target| target == object) {
                     self.look(search, *holder, at, &behind);
@@ -284,7 +333,8 @@ impl Part {
             if link.object == holder {
                 return false;
             }
-            if search.steps > MAX_STEPS {
+            let is_affordable = !search.steps.is_multiple_of(STEPS_OF_ONE) || search.budget.spend(1);
+            if search.steps > MAX_STEPS || !is_affordable {
                 search.left_out = true;
                 return false;
             }
@@ -320,6 +370,17 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
+    /// What it takes to find the instances of some classes, as referrers that are looked at.
+    fn cost(&self, graph: &ObjectGraph) -> u64 {
+        let all = u64::from(graph.objects.len());
+        match &self.all {
+            _ if self.scans < MAX_SCANS => all / OBJECTS_OF_ONE,
+            // They are sorted.
+            None => all,
+            Some(_) => 1,
+        }
+    }
+
     /// The objects of some classes, which ascend: class and object, ascending.
     fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, ObjectIndex)> {
         if self.scans < MAX_SCANS {

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::search::{Instances, Part, Search};
+use super::search::{Budget, Instances, Part, Search};
 use super::starts::{Starts, Which};
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
@@ -33,18 +33,30 @@ pub struct Found {
     pub paths: Vec<Vec<ObjectIndex>>,
     /// Whether these are there only if no reference is left out.
     pub only_excluded: bool,
-    /// Whether there is no other path.
+    /// Whether there is no other path. It is not known if the search gave up.
     pub are_all: bool,
 }
 
 /// Finds up to `most` paths to an object. What is `excluded` is left out; if there is no path then, all references are
 /// followed, still from the same roots.
 pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
+    paths_within(edges, object, most, excluded, &mut Budget::unlimited())
+}
+
+/// The same within a budget. If that is spent, the paths are those that were found before: the first is the shortest.
+pub fn paths_within(
+    edges: &Edges<'_>,
+    object: ObjectIndex,
+    most: usize,
+    excluded: Excluded,
+    budget: &mut Budget,
+) -> Found {
     let starts = Starts::new(&edges.roots, excluded, Which::All);
-    let mut found = search(edges, &starts, object, most, excluded);
+    let mut found = search(edges, &starts, object, most, excluded, budget);
     let is_reachable = edges.graph.tree.reachable_position(object).is_some();
-    if found.paths.is_empty() && !excluded.follows_all() && is_reachable {
-        found = search(edges, &starts, object, most, excluded.following_all());
+    let is_none = found.paths.is_empty() && !budget.is_spent();
+    if is_none && !excluded.follows_all() && is_reachable {
+        found = search(edges, &starts, object, most, excluded.following_all(), budget);
         found.only_excluded = !found.paths.is_empty();
     }
     found
@@ -57,21 +69,30 @@ pub(super) fn search<'a>(
     object: ObjectIndex,
     most: usize,
     excluded: Excluded,
+    budget: &mut Budget,
 ) -> Found {
     if most == 0 {
         return Found::default();
     }
     let mut instances = Instances::default();
     let mut ways = most.min(MAX_WAYS);
+    let mut before = Vec::new();
     loop {
-        let mut search = Search::new((edges, starts), [most, ways], excluded, &mut instances);
-        let paths = go(&mut search, object);
+        let with = (&mut instances, &mut *budget);
+        let mut search = Search::new((edges, starts), [most, ways], excluded, with);
+        let mut paths = go(&mut search, object);
+        if search.budget.is_spent() {
+            // Less of it may have been found again.
+            let paths = if paths.len() < before.len() { before } else { paths };
+            return Found { paths, ..Found::default() };
+        }
         let is_enough = paths.len() >= most;
         // By one way it goes on from every object, so where no path is found there is none.
         let are_all = !is_enough && (!search.left_out || paths.is_empty());
         if are_all || is_enough || ways >= MAX_WAYS {
             return Found { paths, only_excluded: false, are_all };
         }
+        before = std::mem::take(&mut paths);
         ways = ways.saturating_mul(MORE_WAYS).min(MAX_WAYS);
     }
 }
@@ -128,7 +149,7 @@ fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>>
             }
         }
         let choices = Choices::new(&parts, search.most, if is_done { usize::MAX } else { beyond });
-        if is_done || choices.ends.len() >= search.most {
+        if is_done || choices.ends.len() >= search.most || search.budget.is_spent() {
             let ends = choices.ends.iter();
             return ends.map(|(_, end)| put_together(&parts, choices.steps(*end), object)).collect();
         }

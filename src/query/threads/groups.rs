@@ -155,6 +155,15 @@ impl Threads<'_> {
         answer
     }
 
+    /// Those of the threads asked for that are in one group with this one.
+    pub(super) fn group_of(&self, rows: Vec<Row>, question: &Question, thread: ObjectId) -> Vec<Row> {
+        let all = Question { group_of: None, top: None, depth: Some(0), ..question.clone() };
+        let groups = self.groups(&all).rows;
+        let group = groups.into_iter().find(|group| group.objects.binary_search(&thread).is_ok());
+        let objects = group.map(|group| group.objects).unwrap_or_default();
+        rows.into_iter().filter(|row| objects.binary_search(&self.id(row.object)).is_ok()).collect()
+    }
+
     /// All of a group but its stack.
     fn group(&self, pool: Option<&str>, threads: &[Member<'_>]) -> Group {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();

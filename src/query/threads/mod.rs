@@ -64,6 +64,8 @@ pub struct Question {
     pub states: Vec<State>,
     /// Of this kind.
     pub kind: Option<Kind>,
+    /// Of the group of the thread with this object id: see [`Threads::groups`].
+    pub group_of: Option<ObjectId>,
     /// Their order.
     pub sort_by: SortBy,
     /// How many rows are kept; all by default.
@@ -383,8 +385,12 @@ impl<'a> Threads<'a> {
     fn matching(&self, all: &[ObjectIndex], question: &Question) -> Vec<Row> {
         let rows = all.par_iter().map(|object| self.row(*object));
         let rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
-        match &question.name {
+        let rows = match &question.name {
             Some(pattern) => self.named(rows, pattern),
+            None => rows,
+        };
+        match question.group_of {
+            Some(thread) => self.group_of(rows, question, thread),
             None => rows,
         }
     }

@@ -18,6 +18,8 @@ const MAX_CELL: usize = 240;
 const SHORT: usize = 40;
 /// Lines below a row that are open; more are opened by a click.
 const MAX_BELOW: usize = 4;
+/// Columns of numbers that are shown where there is little room.
+const NUMBERS: usize = 2;
 
 /// Where objects and classes have their pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +60,7 @@ impl Links {
         match target {
             Target::Object(id) => self.object(*id),
             Target::Class(name, class_object) => self.class(name, *class_object),
+            Target::Page(path) => self.to(path),
         }
     }
 }
@@ -122,7 +125,8 @@ pub fn class_name(raw: &str) -> Markup {
         Some(dot) => name.split_at(dot + 1),
         None => ("", &*name),
     };
-    html! { @if !package.is_empty() { span.pkg { (package) } } (simple) }
+    // Where there is little room the package gets a line of its own.
+    html! { @if !package.is_empty() { span.pkg { (package) } wbr; } (simple) }
 }
 
 fn cell_text(cell: &GridCell, links: &Links) -> Markup {
@@ -136,6 +140,7 @@ fn cell_text(cell: &GridCell, links: &Links) -> Markup {
             link(links.class(name, *class_object), shown)
         }
         Some(target @ Target::Object(_)) => link(links.target(target), class_name(&cell.text)),
+        Some(target @ Target::Page(_)) => link(links.target(target), escape::text(&cell.text).into_owned()),
         None => text(&cell.text, links),
     }
 }
@@ -157,10 +162,14 @@ fn cell(cell: &GridCell, links: &Links) -> Markup {
     }
 }
 
+/// Whether the cells of a column are percentages.
+fn is_share(column: &GridColumn) -> bool {
+    column.title == "%" || column.title == "share"
+}
+
 /// The percentage in a cell, if it is one.
 fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
-    let is_share = column.title == "%" || column.title == "share";
-    is_share.then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
+    is_share(column).then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
 }
 
 fn below(lines: &[Line], links: &Links) -> Markup {
@@ -181,12 +190,14 @@ fn below(lines: &[Line], links: &Links) -> Markup {
     }
 }
 
-fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
+fn row(row: &GridRow, columns: &[GridColumn], classes: &[&str], links: &Links) -> Markup {
+    // One bar a row.
+    let bar = columns.iter().position(is_share);
     html! {
         tr {
-            @for (at, (each, column)) in row.cells.iter().zip(columns).enumerate() {
-                td class={ (class_of(column, at + 1 == columns.len())) @if each.text.len() <= SHORT { " s" } } {
-                    @if let Some(share) = share(column, each) {
+            @for (at, ((each, column), class)) in row.cells.iter().zip(columns).zip(classes).enumerate() {
+                td class={ (class) @if each.text.len() <= SHORT { " s" } } {
+                    @if let Some(share) = share(column, each).filter(|_| bar == Some(at)) {
                         meter min="0" max="100" value=(share) aria-hidden="true" {}
                     }
                     @if share(column, each).is_some() { span.pct { (cell(each, links)) } } @else { (cell(each, links)) }
@@ -199,15 +210,24 @@ fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
     }
 }
 
-fn class_of(column: &GridColumn, is_last: bool) -> &'static str {
-    match (column.is_number, column.is_bold, is_last) {
-        (true, ..) if column.is_secondary => "n extra",
-        (true, true, _) => "n b",
-        (true, false, _) => "n",
-        (false, _, true) => "name",
-        (false, ..) if column.is_secondary => "t extra",
-        (false, ..) => "t",
-    }
+/// The classes of the cells of each column. Phones have no room for what is `extra` or `spare`, half a page has none for
+/// what is `spare`.
+fn classes(columns: &[GridColumn]) -> Vec<&'static str> {
+    let of = |is_bold| {
+        let columns = columns.iter().enumerate().filter(move |(_, column)| column.is_bold == is_bold);
+        columns.filter(|(_, column)| column.is_number && !column.is_secondary && column.title != "#")
+    };
+    let kept: Vec<usize> = of(true).chain(of(false)).take(NUMBERS).map(|(at, _)| at).collect();
+    let class = |(at, column): (usize, &GridColumn)| match (column.is_number, at + 1 == columns.len()) {
+        (true, _) if column.title == "%" => "n extra",
+        (true, _) if !kept.contains(&at) => "n spare",
+        (true, _) if column.is_bold => "n b",
+        (true, _) => "n",
+        (false, true) => "name",
+        (false, _) if column.is_secondary => "t spare",
+        (false, _) => "t",
+    };
+    columns.iter().enumerate().map(class).collect()
 }
 
 /// Lines that keep their breaks, which are not escaped.
@@ -220,6 +240,8 @@ fn piece(piece: &Piece, links: &Links) -> Markup {
         Piece::Line(line) if line.trim().is_empty() => html! {},
         Piece::Line(line) => html! { p { (text(line, links)) } },
         Piece::Text(lines) => lines_of(lines.split('\n'), links),
+        // On a page of a server cells and forms lead on.
+        Piece::Commands(_) if links.base.is_some() => html! {},
         Piece::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
         Piece::Grid(of) => grid(of, links, None),
     }
@@ -228,6 +250,7 @@ fn piece(piece: &Piece, links: &Links) -> Markup {
 /// A grid; `caption` says to those who cannot see it what it is.
 pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
     let has_titles = grid.columns.iter().any(|column| !column.title.is_empty());
+    let classes = classes(&grid.columns);
     html! {
         @for each in &grid.above { (piece(each, links)) }
         @if let Some(line) = grid.instead { p { (line) } }
@@ -237,19 +260,19 @@ pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
                     @if let Some(caption) = caption { caption.hidden { (escape::text(caption)) } }
                     @if has_titles {
                         thead { tr {
-                            @for (at, column) in grid.columns.iter().enumerate() {
-                                th scope="col" class=(class_of(column, at + 1 == grid.columns.len())) {
+                            @for (at, (column, class)) in grid.columns.iter().zip(&classes).enumerate() {
+                                th scope="col" class=(class) {
                                     @if column.title.is_empty() { span.hidden { "column " (at + 1) } }
                                     (column.title)
                                 }
                             }
                         } }
                     }
-                    tbody { @for each in &grid.rows { (row(each, &grid.columns, links)) } }
+                    tbody { @for each in &grid.rows { (row(each, &grid.columns, &classes, links)) } }
                     @if !grid.totals.is_empty() {
                         tfoot { @for cells in &grid.totals {
-                            tr { @for (at, (cell, column)) in cells.iter().zip(&grid.columns).enumerate() {
-                                td class=(class_of(column, at + 1 == grid.columns.len())) { (escape::text(cell)) }
+                            tr { @for (cell, class) in cells.iter().zip(&classes) {
+                                td class=(class) { (escape::text(cell)) }
                             } }
                         } }
                     }
@@ -286,8 +309,33 @@ mod tests {
     }
 
     #[test]
+    fn a_row_has_one_bar_and_narrow_pages_the_numbers_one_came_for() {
+        let column = |title: &'static str, is_number, is_bold| GridColumn {
+            title: title.into(),
+            is_number,
+            is_bold,
+            is_secondary: title == "%",
+        };
+        let columns = vec![
+            column("#", true, false),
+            column("objects", true, false),
+            column("shallow", true, false),
+            column("%", true, false),
+            column("retained", true, true),
+            column("%", true, false),
+            column("class", false, false),
+        ];
+        let cell = |text: &str| GridCell { text: text.to_owned(), target: None };
+        let cells = ["1", "2", "3", "4.0%", "5", "6.0%", "a.B"].map(cell).to_vec();
+        let rows = vec![GridRow { cells, below: Vec::new() }];
+        assert_eq!(classes(&columns), ["n spare", "n", "n spare", "n extra", "n b", "n extra", "name"]);
+        let made = grid(&Grid { columns, rows, ..Grid::default() }, &Links::none(), None).into_string();
+        assert_eq!(made.matches("<meter").count(), 1, "{made}");
+    }
+
+    #[test]
     fn packages_are_dim() {
         let made = class_name("java.util.HashMap$Node 0x10 a.b").into_string();
-        assert_eq!(made, "<span class=\"pkg\">java.util.</span>HashMap$Node 0x10 a.b");
+        assert_eq!(made, "<span class=\"pkg\">java.util.</span><wbr>HashMap$Node 0x10 a.b");
     }
 }

@@ -15,7 +15,7 @@ use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::answer::{Answer, Declared};
 use hprof_report::json;
 
 use crate::cli::Outcome;
@@ -292,7 +292,7 @@ fn show(args: &Args, sessions: &Sessions, query: &str, first: First) -> anyhow::
     let rows = first.into_iter().chain(rest.into_iter().flatten()).take(top.unwrap_or(usize::MAX));
     let mut answer = Answer::new(columns, rows).beside(&columns::beside(), &beside);
     if is_table && has_more {
-        answer = answer.under(Section::Line("more rows (--top 0 shows all)".to_owned()));
+        answer = answer.has_more("rows");
     }
     let rows = match sessions.show("sql", &args.output, answer) {
         Ok(rows) => rows,

@@ -114,7 +114,7 @@ fn with_totals<'a>(
     ]);
     if listing.others > 0 && args.min_retained == 0 {
         let deeper = if args.depth() == 1 { "; --depth 2 shows what they dominate" } else { "" };
-        answer = answer.under(Section::Line(format!("--top 0 shows all{deeper}")));
+        answer = answer.under(Section::Options(format!("--top 0 shows all{deeper}")));
     }
     answer
 }

@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ("object", "all reachable objects".to_owned()),
         ]);
     let answer = if left_out {
-        answer.under(Section::Line("--top 0 shows all; --depth D shows more levels".to_owned()))
+        answer.under(Section::Options("--top 0 shows all; --depth D shows more levels".to_owned()))
     } else {
         answer
     };

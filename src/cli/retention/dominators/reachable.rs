@@ -59,6 +59,7 @@ impl Whole {
         [
             Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
             Column::table("", Align::Left, move |row| self.bar(retained_bytes(row)))
+                .drawn()
                 .place(2)
                 .fit(Fit::Secondary { priority: 0 }),
         ]

@@ -83,6 +83,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Output")]
     paths: Option<u16>,
 
+    /// For objects, give up after looking at N referrers; 0 for no limit [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    budget: Option<u64>,
+
     #[command(flatten)]
     top: Top<DEFAULT_BELOW>,
 
@@ -124,6 +128,7 @@ impl Args {
             (true, self.top.is_given(), "--top is for classes: --paths limits the paths to an object"),
             (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown whole"),
             (false, self.paths.is_some(), "--paths is for objects: --top limits the merged paths of a class"),
+            (false, self.budget.is_some(), "--budget is for objects: the paths of a class are all searched"),
         ];
         let ignored =
             options.iter().filter(|(of_objects, is_given, _)| *is_given && *of_objects == are_objects);
@@ -141,8 +146,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let ids = selections.iter().map(id).collect::<Option<Vec<ObjectId>>>();
     let outcome = match &ids {
         Some(ids) => {
-            let paths = args.paths.unwrap_or(DEFAULT_PATHS);
-            objects::run(input, output, ids, paths, args.excluded())
+            let most = args.paths.unwrap_or(DEFAULT_PATHS);
+            let budget = args.budget.filter(|budget| *budget > 0);
+            objects::run(input, output, ids, objects::Limits { most, budget }, args.excluded())
         }
         None => merged::run(input, output, selections, args.excluded(), args.show()),
     }?;

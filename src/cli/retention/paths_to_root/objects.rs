@@ -5,12 +5,12 @@ use hprof_index::{ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::beyond_frames;
 use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_query::paths::{Budget, beyond_frames};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit, Kind};
-use hprof_report::number::grouped;
+use hprof_report::number::{counted, grouped};
 use hprof_report::value::Value;
 
 use crate::cli::Outcome;
@@ -37,6 +37,17 @@ struct Paths {
     are_all: bool,
     /// Whether all paths there are lead through frames.
     only_frames: bool,
+    /// Whether the search gave up, so that there may be others.
+    gave_up: bool,
+}
+
+/// What is searched for each object, at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Paths.
+    pub(super) most: u16,
+    /// Referrers that are looked at.
+    pub(super) budget: Option<u64>,
 }
 
 /// Why there are the paths that there are.
@@ -49,6 +60,8 @@ enum Found {
     Paths,
     /// Over references that were to be left out.
     OnlyExcluded,
+    /// None before the search gave up.
+    GivenUp,
 }
 
 impl Found {
@@ -60,6 +73,7 @@ impl Found {
             Self::Nothing => "no path",
             Self::Paths => "paths",
             Self::OnlyExcluded => "only excluded",
+            Self::GivenUp => "given up",
         }
     }
 }
@@ -78,13 +92,13 @@ pub(super) fn run(
     input: &Input,
     output: &Output,
     ids: &[ObjectId],
-    most: u16,
+    limits: Limits,
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
     let (session, found) = Session::ask(input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        let find = |id: &ObjectId| find(graph, &view, *id, (most, is_table), excluded);
+        let find = |id: &ObjectId| find(graph, &view, *id, (limits, is_table), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
     })?;
     let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| Row { to, path }));
@@ -97,7 +111,7 @@ pub(super) fn run(
     }
     session.show("paths-to-root", output, answer)?;
     if !input.quiet {
-        found.iter().for_each(|found| notes(&session, found, usize::from(most), excluded));
+        found.iter().for_each(|found| notes(&session, found, limits, excluded));
     }
     Ok(session.outcome(found.iter().any(|to| !to.paths.is_empty())))
 }
@@ -106,17 +120,28 @@ fn find(
     graph: &ObjectGraph,
     view: &View<'_>,
     id: ObjectId,
-    (most, is_table): (u16, bool),
+    (limits, is_table): (Limits, bool),
     excluded: Excluded,
 ) -> Paths {
     let Some(object) = graph.objects.addresses.index_of(id) else {
-        return Paths { id, what: Found::NoSuchObject, paths: Vec::new(), are_all: true, only_frames: false };
+        return Paths {
+            id,
+            what: Found::NoSuchObject,
+            paths: Vec::new(),
+            are_all: true,
+            only_frames: false,
+            gave_up: false,
+        };
     };
-    let found = beyond_frames::paths(&view.edges, object, usize::from(most), excluded);
+    let mut budget = limits.budget.map_or_else(Budget::unlimited, Budget::of);
+    let most = usize::from(limits.most);
+    let found = beyond_frames::paths_within(&view.edges, object, most, excluded, &mut budget);
+    let gave_up = budget.is_spent();
     let what = match (found.paths.is_empty(), found.only_excluded) {
         (false, true) => Found::OnlyExcluded,
         (false, false) => Found::Paths,
         (true, _) if graph.tree.reachable_position(object).is_none() => Found::Unreachable,
+        (true, _) if gave_up => Found::GivenUp,
         (true, _) => Found::Nothing,
     };
     let paths = found.paths.iter().filter_map(|path| {
@@ -137,8 +162,8 @@ fn find(
             },
         })
     });
-    let only_frames = found.only_frames();
-    Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames }
+    let only_frames = found.only_frames() && !gave_up;
+    Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames, gave_up }
 }
 
 /// The fields that hold a root that only a frame makes one, nearest first, up to a static one: those of the first path
@@ -174,7 +199,7 @@ fn also_held_by(
 }
 
 /// Says what rows cannot: why there are none, or whether there are others, and what was left out.
-fn notes(session: &Session, found: &Paths, most: usize, excluded: Excluded) {
+fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
@@ -183,6 +208,10 @@ fn notes(session: &Session, found: &Paths, most: usize, excluded: Excluded) {
         }
         Found::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
+        }
+        Found::GivenUp => {
+            let budget = counted(limits.budget.unwrap_or_default(), "referrer");
+            format!("the search for a path to {id} gave up after {budget}; without --budget it goes on")
         }
         Found::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
@@ -198,7 +227,12 @@ fn notes(session: &Session, found: &Paths, most: usize, excluded: Excluded) {
             } else if found.are_all {
                 format!("no other path leads to {id}")
             } else {
-                format!("more paths may lead to {id}; --paths {} looks for them", most.saturating_mul(2))
+                let option = if found.gave_up {
+                    "without --budget all are searched".to_owned()
+                } else {
+                    format!("--paths {} looks for them", usize::from(limits.most).saturating_mul(2))
+                };
+                format!("more paths may lead to {id}; {option}")
             };
             let over = if references.is_empty() { references } else { format!("{references} references") };
             let from = if roots.is_empty() { roots } else { format!("GC roots of kind {roots}") };
@@ -265,13 +299,18 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
         Column::text(
             "found",
             "`paths`; `only excluded`: paths, but only over references that were to be left out; `unreachable`; `no such \
-             object`; `no path`: from roots that were to be left out only (`--exclude-roots`), or something is wrong with the roots",
+             object`; `given up`: none before `--budget` was spent; `no path`: from roots that were to be left out only (`--exclude-roots`), or something is wrong with the roots",
             |to: &Paths| to.what.name().into(),
         ),
         Column::integer("paths", "its rows", |to: &Paths| to.paths.len().into()),
         Column::new("all_paths", Kind::Boolean, "whether there is no other path", |to: &Paths| {
             to.are_all.into()
         }),
+        Column::boolean(
+            "gave_up",
+            "whether the search gave up (`--budget`): there may be other paths",
+            |to: &Paths| to.gave_up.into(),
+        ),
         Column::boolean(
             "only_frames",
             "whether there are paths, and all start at what only a thread's frame holds",
@@ -307,6 +346,9 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(format!("{lead}{holder}{end}")));
             }
             sections.push(Section::table(&line_columns(), path.lines.iter()));
+            if path.lines.iter().any(|line| matches!(line, Line::LeftOut(_))) {
+                sections.push(Section::Options("--format json shows all steps".to_owned()));
+            }
         }
     }
     sections
@@ -315,15 +357,17 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 /// A line of the table of a path.
 pub(in crate::cli::retention) enum Line {
     Step(Step),
-    /// Objects that are shown together, or left out, in words.
+    /// Objects that are shown together, in words.
     Between(String),
+    /// Objects that are left out, in words.
+    LeftOut(String),
 }
 
 impl Line {
     pub(in crate::cli::retention) fn step(&self) -> Option<&Step> {
         match self {
             Self::Step(step) => Some(step),
-            Self::Between(_) => None,
+            Self::Between(_) | Self::LeftOut(_) => None,
         }
     }
 
@@ -331,7 +375,7 @@ impl Line {
     pub(in crate::cli::retention) fn between(&self) -> &str {
         match self {
             Self::Step(_) => "",
-            Self::Between(text) => text,
+            Self::Between(text) | Self::LeftOut(text) => text,
         }
     }
 
@@ -360,9 +404,7 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
                 let class = object::class_name(summary, class);
                 Line::Between(chains::describe(steps, class, &holding.to_string()))
             }
-            Piece::Between(steps) => {
-                Line::Between(format!("{}; --format json shows all", chains::describe_between(steps)))
-            }
+            Piece::Between(steps) => Line::LeftOut(chains::describe_between(steps)),
         })
     };
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
@@ -406,7 +448,7 @@ fn line_columns<'a>() -> Columns<'a, &'a Line> {
             .fit(Fit::Shorten { priority: 0 }),
         Column::table("object", Align::Left, |line: &&'a Line| match line {
             Line::Step(step) => paths::describe_step(step),
-            Line::Between(text) => text.clone(),
+            Line::Between(text) | Line::LeftOut(text) => text.clone(),
         })
         .fit(Fit::Shorten { priority: 0 }),
     ])

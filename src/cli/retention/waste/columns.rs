@@ -2,6 +2,7 @@
 
 use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
 use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::grid::Target;
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 
@@ -44,6 +45,20 @@ pub(super) fn name(field: &FieldSum) -> String {
     }
 }
 
+/// What a field leads to: the page of the class that declares it; a group by package leads nowhere.
+fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
+    match (by, &field.class, field.loader) {
+        (GroupBy::Field | GroupBy::Class, Some(class), _) => Some(Target::Class(class.to_string(), None)),
+        (GroupBy::Loader, _, Some(loader)) => Some(Target::Object(loader)),
+        _ => None,
+    }
+}
+
+/// The page of a kind.
+fn page(row: &Row<'_>) -> Option<Target> {
+    Some(Target::Page(format!("waste?kind={}", row.row.kind.name())))
+}
+
 pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
     let most = |row: &Row<'a>| {
         let Some(field) = row.row.fields.first() else { return String::new() };
@@ -52,6 +67,7 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
     Columns::new([
         Column::text("kind", "the kind of waste", |row: &Row<'a>| row.row.kind.name().into())
             .header("kind")
+            .target(page)
             .place(4),
         Column::integer(
             "count",
@@ -84,7 +100,9 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         .cell(|row| human_bytes(row.row.added_bytes))
         .fit(Fit::Secondary { priority: 0 })
         .place(2),
-        Column::table(format!("most by {}", title(by)), Align::Left, most).fit(Fit::Shorten { priority: 0 }),
+        Column::table(format!("most by {}", title(by)), Align::Left, most)
+            .fit(Fit::Shorten { priority: 0 })
+            .target(move |row| target(row.row.fields.first()?, by)),
         Column::integer("field_count", "how many fields, or groups of them, hold it", |row: &Row<'a>| {
             row.row.fields.len().into()
         }),
@@ -226,6 +244,7 @@ pub(super) fn of_fields<'a>(by: GroupBy, bytes: u64) -> Columns<'a, &'a FieldSum
         Column::table("%", Align::Right, move |field: &&'a FieldSum| percent(field.wasted_bytes, bytes)),
         Column::table("count", Align::Right, |field: &&'a FieldSum| grouped(field.count)),
         Column::table(title(by), Align::Left, |field: &&'a FieldSum| name(field))
-            .fit(Fit::Shorten { priority: 0 }),
+            .fit(Fit::Shorten { priority: 0 })
+            .target(move |field| target(field, by)),
     ])
 }
