@@ -8,7 +8,7 @@ use crate::server::{Client, Server};
 
 /// Pages that are looked at.
 const MAX_PAGES: usize = 400;
-/// Of them, those of one kind.
+/// Of them, those of one kind; of what pages are for programs, one.
 const MAX_OF_KIND: usize = 4;
 
 /// What was seen of a server.
@@ -52,8 +52,10 @@ impl Crawl {
     /// Adds an address that is not known, unless enough of its kind are.
     fn add(&mut self, target: String) {
         let target = target.split('#').next().unwrap().to_owned();
+        let path = target.split('?').next().unwrap();
+        let most = if path.ends_with(".json") || path.ends_with(".csv") { 1 } else { MAX_OF_KIND };
         let of_kind = self.kinds.entry(kind(&target)).or_default();
-        if *of_kind < MAX_OF_KIND && self.known.insert(target.clone()) {
+        if *of_kind < most && self.known.insert(target.clone()) {
             *of_kind += 1;
             self.left.push_back(target);
         }
@@ -80,6 +82,8 @@ impl Crawl {
             wrong.push(format!("{}: {}", response.status, response.text()));
         } else if path.ends_with(".json") {
             wrong.extend(wrong_json(&response));
+        } else if path.ends_with(".csv") {
+            wrong.extend(wrong_csv(&response));
         } else if !target.starts_with("/assets/") {
             wrong.extend(self.look_at_page(target, &response));
         }
@@ -93,6 +97,9 @@ impl Crawl {
         if wrong.is_empty() && !needs_more(target) {
             let failed = tags.iter().position(|tag| tag.attribute("class") == Some("failed"));
             wrong.extend(failed.map(|at| tags[at..].iter().take(4).map(|tag| tag.text.as_str()).collect()));
+        }
+        if !path.starts_with("/1/strings") {
+            wrong.extend(of_a_terminal(&tags));
         }
         for href in tags.iter().filter_map(|tag| tag.attribute("href").or(tag.attribute("src"))) {
             let is_here = href.starts_with('/') && !href.starts_with("//");
@@ -137,6 +144,42 @@ fn wrong_json(response: &Response) -> Option<String> {
     };
     let key = if response.status == 200 { "schema_version" } else { "error" };
     document.get(key).is_none().then(|| format!("no {key} in {document}"))
+}
+
+/// What is wrong with a table for a spreadsheet.
+fn wrong_csv(response: &Response) -> Option<String> {
+    let name = response.header("content-disposition").unwrap_or_default();
+    if response.header("content-type") != Some("text/csv; charset=utf-8; header=present")
+        || !name.starts_with("attachment; filename=\"")
+    {
+        return Some(format!("it is {:?}, {name:?}", response.header("content-type")));
+    }
+    let mut reader = csv::Reader::from_reader(&*response.body);
+    let wrong = reader.records().find_map(Result::err).map(|error| error.to_string());
+    wrong.or_else(|| reader.headers().unwrap().is_empty().then(|| "it has no columns".to_owned()))
+}
+
+/// What a page says that only makes sense in a terminal: options, outside of commands and of their help, and bars of
+/// characters.
+fn of_a_terminal(tags: &[Tag]) -> Vec<String> {
+    let (mut is_help, mut wrong) = (false, Vec::new());
+    for tag in tags {
+        match tag.name.as_str() {
+            "details" => is_help = tag.attribute("class") == Some("help"),
+            "/details" => is_help = false,
+            "code" | "title" => continue,
+            _ => {}
+        }
+        let is_option = |at: usize| {
+            tag.text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase())
+                && !tag.text[..at].ends_with(|c: char| !c.is_whitespace() && c != '(')
+        };
+        let has_option = tag.text.match_indices("--").any(|(at, _)| is_option(at));
+        if (has_option && !is_help) || tag.text.contains(['█', '▌', '▏']) {
+            wrong.push(format!("it says {:?}", tag.text.trim()));
+        }
+    }
+    wrong
 }
 
 /// What is wrong with a page, whatever it is about.

@@ -18,5 +18,6 @@ mod links;
 mod questions;
 mod security;
 mod server;
+mod tables;
 mod walk;
 mod web_driver;

@@ -77,6 +77,37 @@ fn a_question_that_takes_too_long_is_given_up() {
 }
 
 #[test]
+fn long_questions_leave_a_turn_for_short_ones() {
+    // More than may be long at once; none ever ends.
+    let slow = slow(&["--questions", "4"]);
+    let client = slow.server.client();
+    client.ready("/1/info");
+    let asked: Vec<_> = (1..=8)
+        .map(|top| {
+            let (port, cookie) = (slow.server.port, client.cookie().to_owned());
+            std::thread::spawn(move || {
+                let headers = [("Cookie", cookie.as_str()), ("Accept", "text/html")];
+                http::request(port, "GET", &format!("{SLOW}?top={top}"), &headers, b"").unwrap().status
+            })
+        })
+        .collect();
+    assert!(asked.into_iter().all(|asked| asked.join().unwrap() == 202));
+    // JSON comes when it is there.
+    for sort in ["class", "instances"] {
+        assert_eq!(client.get(&format!("/1/histo.json?sort={sort}")).status, 200);
+    }
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parent = format!("PPid:\t{}", slow.server.pid());
+    let workers = processes.filter(|process| {
+        let status = fs::read_to_string(process.path().join("status")).unwrap_or_default();
+        status.lines().any(|line| line == parent)
+    });
+    // Four of the long ones wait, without a process.
+    let workers = workers.count();
+    assert!(cfg!(not(target_os = "linux")) || (4..=8).contains(&workers), "{workers} processes");
+}
+
+#[test]
 fn too_many_questions_are_refused_and_forgotten_ones_make_room() {
     let slow = slow(&[]);
     let client = slow.server.client();

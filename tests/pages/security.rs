@@ -149,6 +149,50 @@ fn the_cookie_is_for_this_site_alone_and_answers_say_what_may_run() {
 }
 
 #[test]
+fn who_is_not_let_in_is_told_how_to_get_in_and_nothing_of_the_dump() {
+    let server = server();
+    server.client().ready("/1/overview");
+    // The other Host makes two of them.
+    let others = [("Sec-Fetch-Site", "cross-site"), ("Host", "box")];
+    for (more, says) in [(None, "?token="), (Some(others[0]), "--share"), (Some(others[1]), "ssh -L")] {
+        let headers: Vec<_> = [("Accept", "text/html,*/*")].into_iter().chain(more).collect();
+        let response = http::request(server.port, "GET", "/1/overview", &headers, b"").unwrap();
+        let text = response.text();
+        assert_eq!((response.status, response.header("set-cookie")), (403, None), "{more:?}");
+        assert!(text.starts_with("<!DOCTYPE html>") && text.contains(says), "{more:?}: {text}");
+        let token = server.url.split_once("token=").unwrap().1;
+        for secret in [token, "s1", "shop", "/assets/"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+    // A program gets a line.
+    let response = http::request(server.port, "GET", "/1/histo.csv", &[], b"").unwrap();
+    assert_eq!((response.status, response.text().lines().count()), (403, 1), "{}", response.text());
+}
+
+#[test]
+fn a_shared_address_lets_one_in_from_a_message() {
+    let server = Server::start("s1.hprof", &crate::kit::process::sample("leaks/s1"), &["--share"]);
+    let of = |url: &str| url.strip_prefix(&server.origin()).unwrap().to_owned();
+    let (own, shared) = (of(&server.url), of(server.shared.as_ref().unwrap()));
+    assert_ne!(own, shared);
+    let link =
+        [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")];
+    let follow = |target: &str| http::request(server.port, "GET", target, &link, b"").unwrap();
+    assert_eq!(follow(&own).status, 403);
+    let entered = follow(&shared);
+    let (refresh, cookie) = (entered.header("refresh"), entered.header("set-cookie").unwrap());
+    assert_eq!((entered.status, refresh), (200, Some("0; url=/")), "{}", entered.text());
+    let cookie = cookie.split(';').next().unwrap();
+    let inside = http::request(server.port, "GET", "/", &[("Cookie", cookie)], b"").unwrap();
+    assert_eq!(inside.status, 303);
+    // Once; the one who started the server is not shut out.
+    assert_eq!(follow(&shared).status, 403);
+    assert_eq!(http::request(server.port, "GET", &shared, &[], b"").unwrap().status, 403);
+    assert_eq!(server.client().ready("/1/info").status, 200);
+}
+
+#[test]
 fn no_path_leads_to_a_file() {
     let server = server();
     let client = server.client();
@@ -165,6 +209,9 @@ fn no_path_leads_to_a_file() {
         "//etc/passwd",
         "/1//histo",
         "/1/histo/..",
+        "/1/flamegraph.csv",
+        "/1/nothing.csv",
+        "/1/histo.csv.csv",
         "/1/%00",
         "/1/object/%00",
         "/1/object/../../etc/passwd",

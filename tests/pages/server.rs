@@ -19,6 +19,8 @@ pub struct Server {
     pub port: u16,
     /// The address that was printed, with the token.
     pub url: String,
+    /// With `--share`, the one for somebody else.
+    pub shared: Option<String>,
 }
 
 impl Server {
@@ -43,7 +45,8 @@ impl Server {
         command.stderr(File::create(place.path("stderr")).unwrap());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut url).unwrap();
         let url = url.trim_end().to_owned();
         let port = url
             .strip_prefix("http://127.0.0.1:")
@@ -53,7 +56,12 @@ impl Server {
             let said = std::fs::read_to_string(place.path("stderr")).unwrap();
             panic!("no address: {url:?}; {:?}: {said}", child.wait());
         };
-        Self { place, child, port, url }
+        let shared = more.contains(&"--share").then(|| {
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            line.trim_end().to_owned()
+        });
+        Self { place, child, port, url, shared }
     }
 
     /// What all its addresses begin with.
@@ -64,6 +72,13 @@ impl Server {
     /// The dump.
     pub fn dump(&self) -> &Path {
         &self.place.dump
+    }
+
+    /// What a command answers about the dump.
+    pub fn command(&self, arguments: &[&str]) -> Vec<u8> {
+        let output = self.place.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        output.stdout
     }
 
     /// What it wrote to stderr.

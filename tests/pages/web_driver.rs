@@ -134,6 +134,11 @@ impl Browser {
         self.post("url", &json!({ "url": url }));
     }
 
+    /// Makes the window as large, in pixels.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.post("window/rect", &json!({ "width": width, "height": height }));
+    }
+
     pub fn back(&self) {
         self.post("back", &json!({}));
     }

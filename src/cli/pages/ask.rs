@@ -14,6 +14,7 @@ use crate::cli::{self, Outcome};
 use hprof_index::Error;
 use hprof_report::grid::Grid;
 
+use super::listing;
 use super::site::Site;
 
 /// A question: a command, its options and its arguments.
@@ -87,6 +88,22 @@ impl Ask {
         self
     }
 
+    /// Where its answer is as CSV, below the path of the dump: all rows. `None` if no page asks the same.
+    pub(crate) fn csv_path(&self) -> Option<String> {
+        let (path, parameter, options) = listing::place(self.command)?;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in self.options.iter().filter(|(name, _)| name != "top") {
+            let is_known = options.contains(&name.as_str());
+            query.append_pair(is_known.then_some(name)?, value.as_deref().unwrap_or("1"));
+        }
+        for argument in &self.arguments {
+            query.append_pair(parameter?, argument);
+        }
+        let query = query.finish();
+        let is_one = self.dumps.len() == 1;
+        is_one.then(|| format!("{path}.csv{}{query}", if query.is_empty() { "" } else { "?" }))
+    }
+
     /// The command line in a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
@@ -134,9 +151,9 @@ impl Ask {
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
-    /// Asks for the JSON document, as bytes.
-    pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?;
+    /// Asks for the whole answer in a format for programs.
+    pub(crate) fn document(&self, format: &str) -> Result<Vec<u8>, Failure> {
+        let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some(format))?;
         if !said.bytes.is_empty() {
             return Ok(said.bytes);
         }
@@ -162,13 +179,13 @@ impl Ask {
         }
     }
 
-    /// The same question, for its JSON document: all rows, unless the page was asked for some.
+    /// The same question, for programs: all rows, unless the page was asked for some.
     pub(crate) fn for_document(self, is_top_asked: bool) -> Self {
         if is_top_asked { self } else { self.without("top") }
     }
 }
 
-/// Bytes of a JSON document that is sent as it is.
+/// Bytes of a document that is sent as it is.
 const MAX_ANSWER: usize = 64 << 20;
 /// Bytes of a JSON document that a page is made of.
 const MAX_DOCUMENT: usize = 16 << 20;

@@ -56,8 +56,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
             button { "Compare" }
         }
         (frame::answered(ask.grids(), &links, "What changed"))
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     Some(Page::new("diff", "What grew", body))
 }

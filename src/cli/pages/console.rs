@@ -71,8 +71,7 @@ pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
         }
         @if let Some(ask) = &ask {
             (answer(ask, request))
-            (frame::command(ask))
-            (frame::json_link(&request.json_href()))
+            (frame::whole(ask, request))
         }
         (help(language))
     };

@@ -55,7 +55,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             button { "Show" }
         }
         (figure(&ask, request))
-        (frame::command(&ask))
+        (frame::command(&ask, &request.links()))
     };
     let page = Page::new("flamegraph", "Flame graph", body);
     match request.one("zoom") {

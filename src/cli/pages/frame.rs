@@ -8,6 +8,7 @@ use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
+use super::request::{Form, Request};
 use super::site::{Has, Site};
 
 /// A page before it is put into its frame.
@@ -167,19 +168,33 @@ fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
     html! { a href=[links.to(path)] aria-current=[(path == current).then_some("page")] { (name) } }
 }
 
-/// The command that answers the same in a shell.
-pub(crate) fn command(ask: &Ask) -> Markup {
+/// The command that answers the same in a shell, and its answer for a spreadsheet.
+pub(crate) fn command(ask: &Ask, links: &Links) -> Markup {
+    let csv = ask.csv_path().and_then(|path| links.to(&path));
     html! {
         div.cmd {
             code tabindex="0" { (escape::text(&ask.shell())) }
+            @if let Some(csv) = csv { a href=(csv) { "CSV" } }
             button.copy type="button" hidden { "Copy" }
         }
     }
 }
 
-/// Where the same is as JSON.
-pub(crate) fn json_link(href: &str) -> Markup {
-    html! { a.json href=(href) { "JSON" } }
+/// The command of a whole page, and the same for programs.
+pub(crate) fn whole(ask: &Ask, request: &Request<'_>) -> Markup {
+    html! {
+        (command(ask, &Links::none()))
+        (formats(request))
+    }
+}
+
+/// Where the same is for programs.
+pub(crate) fn formats(request: &Request<'_>) -> Markup {
+    html! {
+        p.formats {
+            a href=(request.href_as(Form::Json)) { "JSON" } " · " a href=(request.href_as(Form::Csv)) { "CSV" }
+        }
+    }
 }
 
 /// What was said beside an answer.
@@ -233,7 +248,7 @@ pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
         section {
             h2 { (heading) }
             (answered(ask.grids(), links, heading))
-            (command(ask))
+            (command(ask, links))
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Classes",
         about: "All loaded classes; as a tree, below their superclasses.",
         command: "classes",
-        options: &["tree", "sort", "top"],
+        options: &["tree", "depth", "sort", "top"],
         argument: Some(("pattern", "Class pattern")),
         top: Some("200"),
     },
@@ -71,7 +71,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Paths to GC roots",
         about: "The shortest paths of references that keep an object alive.",
         command: "paths-to-root",
-        options: &["paths", "exclude", "all-references", "exclude-roots", "depth", "top"],
+        options: &["paths", "budget", "exclude", "all-references", "exclude-roots", "depth", "top"],
         argument: Some(("of", "Object or class")),
         top: None,
     },
@@ -99,7 +99,8 @@ pub(crate) const LISTINGS: &[Listing] = &[
         about: "Threads, with their stacks and what the locals retain.",
         command: "threads",
         options: &[
-            "name", "state", "group", "stack", "locals", "virtual", "platform", "sort", "depth", "top",
+            "name", "state", "group", "group-of", "stack", "locals", "virtual", "platform", "sort", "depth",
+            "top",
         ],
         argument: None,
         top: Some("100"),
@@ -205,6 +206,22 @@ pub(crate) const LISTINGS: &[Listing] = &[
     },
 ];
 
+/// The options of the dominator tree that its page takes.
+const OF_TREE: &[&str] = &["of", "group-by", "merge", "min-retained", "depth"];
+
+/// Where the answers of a command are: the path, the parameter of what stands behind the dump, and the parameters that are
+/// options.
+pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>, &'static [&'static str])> {
+    match command {
+        "dominators" => return Some(("dominators", None, OF_TREE)),
+        "oql" => return Some(("oql", Some("q"), &["live"])),
+        "sql" => return Some(("sql", Some("q"), &[])),
+        _ => {}
+    }
+    let listing = LISTINGS.iter().find(|listing| listing.command == command)?;
+    Some((listing.path, listing.argument.map(|(parameter, _)| parameter), listing.options))
+}
+
 impl Listing {
     /// The one at a path.
     pub(crate) fn at(path: &str) -> Option<&'static Self> {
@@ -252,8 +269,7 @@ impl Listing {
             (self.form(request))
             (frame::answered(answer, &links, self.title))
             (more.unwrap_or_default())
-            (frame::command(&ask))
-            (frame::json_link(&request.json_href()))
+            (frame::whole(&ask, request))
         };
         Page::new(self.path, self.title, body)
     }

@@ -17,7 +17,7 @@ mod object;
 mod of_class;
 pub(crate) mod overview;
 pub(crate) mod picture;
-mod request;
+pub(crate) mod request;
 mod search;
 pub(crate) mod site;
 pub(crate) mod suspects;
@@ -33,7 +33,7 @@ use hprof_report::escape;
 use ask::{Ask, Failure};
 use frame::Page;
 use listing::Listing;
-use request::{MAX_TARGET, Request};
+use request::{Form, MAX_TARGET, Request};
 use site::{Has, Site};
 
 /// What a request gets.
@@ -49,6 +49,7 @@ pub(crate) struct Reply {
 
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const JSON: &str = "application/json";
+pub(crate) const CSV: &str = "text/csv; charset=utf-8; header=present";
 
 impl Reply {
     fn html(status: u16, markup: Markup) -> Self {
@@ -57,13 +58,6 @@ impl Reply {
 
     fn to(location: String) -> Self {
         Self { status: 303, content_type: HTML, body: Arc::default(), location: Some(location) }
-    }
-
-    fn json(of: Result<Vec<u8>, Failure>) -> Self {
-        match of {
-            Ok(body) => Self { status: 200, content_type: JSON, body: body.into(), location: None },
-            Err(failure) => Self::json_error(400, &failure),
-        }
     }
 
     /// What is wrong, as JSON.
@@ -83,7 +77,7 @@ impl Reply {
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
-    match page.trim_end_matches(".json") {
+    match Form::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
         | "finalizers" | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
@@ -106,16 +100,15 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
         return Reply::json_error(414, &failure);
     }
     let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
-    request.is_json |= wants_json;
+    if wants_json && request.form == Form::Page {
+        request.form = Form::Json;
+    }
     if request.page().is_empty() && request.path.len() <= 1 {
         let has = has(&request);
         return Reply::to(request.href(if has.heap { "overview" } else { "recording" }));
     }
-    if request.is_json {
-        return match question(&request) {
-            Some(ask) => Reply::json(ask.document()),
-            None => nothing(site, request.number, true),
-        };
+    if request.form != Form::Page {
+        return document(&request, wants_json);
     }
     if request.page() == "search"
         && let Some(path) = search::at_once(&request)
@@ -127,6 +120,22 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     Reply::html(page.status, document)
 }
 
+/// The answer of a page for programs. What is wrong with it is told as `wants_json` says.
+fn document(request: &Request<'_>, wants_json: bool) -> Reply {
+    let (site, is_csv) = (request.site, request.form == Form::Csv);
+    let tells_json = wants_json || !is_csv;
+    let Some(ask) = question(request) else { return nothing(site, request.number, tells_json) };
+    let (format, content_type) = if is_csv { ("csv", CSV) } else { ("json", JSON) };
+    match ask.document(format) {
+        Ok(body) => Reply { status: 200, content_type, body: body.into(), location: None },
+        Err(failure) if tells_json => Reply::json_error(400, &failure),
+        Err(failure) => {
+            let page = Page { status: 400, ..Page::failed("", "No answer", &failure, &request.links()) };
+            Reply::html(page.status, frame::document(site, request.number, has(request), &page))
+        }
+    }
+}
+
 /// There is no such page.
 fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("there is no such page");
@@ -135,10 +144,10 @@ fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     }
     let body = html! { p { "There is no such page. " a href={ "/" (number) "/" } { "Overview" } } };
     let page = Page { status: 404, ..Page::new("", "Not found", body) };
-    Reply::html(404, frame::document(site, number, Has { heap: true, recording: false }, &page))
+    Reply::html(404, frame::document(site, number, Has::UNKNOWN, &page))
 }
 
-/// The question whose document is the page's JSON.
+/// The question whose answer is the page's, for programs.
 fn question(request: &Request<'_>) -> Option<Ask> {
     let is_top_asked = request.one("top").is_some();
     let ask = match request.page() {
@@ -181,7 +190,7 @@ fn page(request: &Request<'_>) -> Option<Page> {
 }
 
 /// What a dump has pages about. It does not change.
-fn has(request: &Request<'_>) -> Has {
+pub(crate) fn has(request: &Request<'_>) -> Has {
     let known = request.site.has.get(request.number - 1);
     known.map_or_else(|| look(request), |known| *known.get_or_init(|| look(request)))
 }
@@ -190,7 +199,7 @@ fn look(request: &Request<'_>) -> Has {
     match request.ask("info").flag("quiet").json() {
         Ok((document, _)) => Has::told(&document),
         // Only dumps have that: it is a text report, or nothing that can be opened.
-        Err(_) => Has { heap: false, recording: true },
+        Err(_) => Has { heap: false, recording: true, objects: 0 },
     }
 }
 
@@ -209,7 +218,7 @@ fn finalizers_page(request: &Request<'_>) -> Page {
         p.dim { "Objects that a finalizer has to run for before they are freed." }
         (frame::section("What waits in the queue", &waiting, &links))
         (frame::section("What Finalizers refer to, by class", &finalizers(request), &links))
-        (frame::json_link(&request.json_href()))
+        (frame::formats(request))
     };
     Page::new("finalizers", "Finalizers", body)
 }
@@ -229,5 +238,5 @@ pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
         }
     };
     let page = Page::new("", "Dumps", body);
-    Reply::html(200, frame::document(site, 1, Has { heap: true, recording: false }, &page))
+    Reply::html(200, frame::document(site, 1, Has::UNKNOWN, &page))
 }

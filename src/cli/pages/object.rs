@@ -18,6 +18,10 @@ const ELEMENTS: u64 = 50;
 const REFERRERS: &str = "50";
 /// Instances of a class whose class object's paths are searched at once.
 const MAX_INSTANCES: u64 = 50_000;
+/// Referrers that are looked at at once for paths.
+const BUDGET: &str = "20000";
+/// Steps at either end of a path that are shown.
+const STEPS: usize = 20;
 /// Objects that are looked at at once for a histogram of what is retained.
 const MAX_RETAINED: u64 = 200_000;
 
@@ -50,7 +54,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         return Some(Page { status: 404, ..Page::new("", format!("No object {of}"), body) });
     };
     let class = row.text("class");
-    let paths = request.ask("paths-to-root").option("paths", "3").argument(of);
+    let paths = request.ask("paths-to-root").option("paths", "3").option("budget", BUDGET).argument(of);
     let body = html! {
         p.dim {
             (html::link(class_link(row, &links), class_name(class)))
@@ -70,8 +74,8 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 h2 { "Why it is alive" }
                 @if has_many_instances(row) {
                     p { "Many instances refer to it: " a href=(request.href(&format!("paths?of={of}"))) { "Paths to GC roots" } " takes a moment." }
-                } @else { (path(&paths, &links)) }
-                (frame::command(&paths))
+                } @else { (path(request, &paths, of, &links)) }
+                (frame::command(&paths, &links))
                 p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
                     " · " (dominator(row, &links))
                     @if row.text("class").ends_with("Thread") {
@@ -92,8 +96,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 (text(frame.as_str().unwrap_or_else(|| frame.text("text")), &links)) "\n"
             } } }
         }
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     let heading = html! { (class_name(simple(class))) " " span."id dim" { (of) } };
     let page = Page::new("", format!("{} {of}", simple(class)), body).heading(heading);
@@ -142,17 +145,26 @@ fn dominator(row: &Json, links: &Links) -> Markup {
 }
 
 /// The first path from a root, a step a line.
-pub(crate) fn path(ask: &Ask, links: &Links) -> Markup {
+fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
     let rows = document.list("rows");
+    let object = document.list("objects").first();
+    let gave_up = object.is_some_and(|object| object.is("gave_up"));
     html! {
+        @if gave_up {
+            p { "The search gave up after a while: there may be other paths. "
+                a href=(request.href(&format!("paths?of={of}&paths=3"))) { "Search on" } }
+        }
         @if let Some(first) = rows.first() {
             @let root = first.get("root").unwrap_or(&Json::Null);
+            @let steps = first.list("steps");
+            @let cut = STEPS..steps.len().saturating_sub(STEPS).max(STEPS);
             ol.path {
-                @for (at, step) in first.list("steps").iter().enumerate() { li {
+                @for (at, step) in steps.iter().enumerate().filter(|(at, _)| !cut.contains(at) || *at == cut.start) { li {
+                    @if cut.contains(&at) { span.by { "…" } span."what dim" { (grouped(cut.len() as u64)) " objects in between" } } @else {
                     span.by { @if at == 0 {
                         "GC root: " @for kind in root.list("kinds").iter().take(1) { (text(kind.as_str().unwrap_or_default(), links)) }
                         @if !root.text("thread_name").is_empty() { " of " q { (text(root.text("thread_name"), &Links::none())) } }
@@ -164,16 +176,16 @@ pub(crate) fn path(ask: &Ask, links: &Links) -> Markup {
                         @if step.text("strength") != "strong" && !step.text("strength").is_empty() { " " b { (step.text("strength")) } }
                     }
                     span.n { (frame::number(step.number("retained_bytes"))) }
-                } }
+                } } }
             }
-            @let is_all = document.list("objects").first().is_some_and(|object| object.is("all_paths"));
+            @let is_all = object.is_some_and(|object| object.is("all_paths"));
             p.dim { @match (rows.len(), is_all) {
                 (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
                 (count, true) => { "The shortest of " (count) " paths. " }
                 (_, false) => "The shortest path; there are more. ",
             } "Sizes are what each step retains." }
             @if first.is("through_excluded") { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
-        } @else {
+        } @else if !gave_up {
             p { "No path from a GC root leads to it." }
             (frame::notes(&notes, links))
         }
@@ -188,9 +200,10 @@ fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Marku
         @if bytes == row.number("shallow_bytes").unwrap_or_default() { p { "Only itself." } }
         @else if retained_objects(request, of) <= MAX_RETAINED {
             (frame::answered(histogram.grids(), links, "What it retains, by class"))
-            (frame::command(&histogram))
+            (frame::command(&histogram, links))
         } @else {
-            (frame::answered(tree.grids(), links, "What it dominates"))
+            (super::tree::dominated(request, &tree, links))
+            (frame::command(&tree, links))
         }
         p {
             a href=(request.href(&format!("dominators?of={of}"))) { "Dominator tree" } " · "
@@ -226,12 +239,12 @@ fn fields(row: &Json, links: &Links) -> Markup {
             h2 { "Fields" }
             div.scroll tabindex="0" role="group" aria-label="Fields" { table {
                 thead { tr {
-                    th.t scope="col" { "declared in" } th.t scope="col" { "type" } th.t scope="col" { "field" }
+                    th."t extra" scope="col" { "declared in" } th."t extra" scope="col" { "type" } th.t scope="col" { "field" }
                     th.name scope="col" { "value" }
                 } }
                 tbody { @for field in fields { tr {
-                    td."t dim" { (text(simple(field.text("class")), &Links::none())) }
-                    td."t dim" { (text(field.text("type"), &Links::none())) }
+                    td."t dim extra" { (text(simple(field.text("class")), &Links::none())) }
+                    td."t dim extra" { (text(field.text("type"), &Links::none())) }
                     td.t { @if field.is("static") { span.dim { "static " } } (text(field.text("name"), &Links::none())) }
                     td.name { (value(field, links)) " " span."id dim" { (field.text("object")) } }
                 } } }
@@ -293,6 +306,7 @@ fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
 
 fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
     let incoming = row.list("incoming");
+    let all = request.ask("refs").flag("incoming").argument(of);
     html! { section {
         h2 { "Referrers" }
         @if incoming.is_empty() { p { "No object refers to it." } } @else {
@@ -312,5 +326,6 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
             a href=(request.href(&format!("refs?of={of}&outgoing=1"))) { "References" } " · "
             a href=(request.href(&format!("refs?of={of}&outgoing=1&group-by=class"))) { "by class" }
         }
+        (frame::command(&all, links))
     } }
 }

@@ -16,6 +16,8 @@ use super::request::Request;
 const INSTANCES: &str = "20";
 /// Instances of a class of which those that retain most are looked for at once.
 const MAX_INSTANCES: u64 = 100_000;
+/// Objects of a dump all of which are looked at at once for the instances of a class.
+const MAX_OBJECTS: u64 = 2_000_000;
 /// Elements of what class objects hold are not shown.
 const NO_ELEMENTS: &str = "0..0";
 
@@ -38,7 +40,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
             let body = html! {
                 (frame::failed(&failure, &links))
-                @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes)) }
+                @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes, &links)) }
             };
             let status = if is_found { 200 } else { 404 };
             return Some(crumbs(Page { status, ..Page::new("", format!("Class {of}"), body) }));
@@ -111,10 +113,13 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         section {
             h2 { "Instances" }
             @if count == 0 { p { "There are none of the class itself." } }
-            @else if count > MAX_INSTANCES { p { "There are many; those that retain most take a moment." } (frame::command(&instances)) }
-            @else {
+            @else if count > MAX_INSTANCES || super::has(request).objects > MAX_OBJECTS {
+                @let all = request.href(&format!("instances?class={query}&top={INSTANCES}"));
+                p data-load=(all) { a href=(all) { "Those that retain most" } " take a moment." }
+                (frame::command(&instances, &links))
+            } @else {
                 (frame::answered(instances.grids(), &links, "Instances"))
-                (frame::command(&instances))
+                (frame::command(&instances, &links))
             }
             p {
                 a href=(request.href(&format!("instances?class={query}"))) { "All instances" } " · "
@@ -129,10 +134,9 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         section {
             h2 { "Subclasses" }
             (frame::answered(subclasses.grids(), &links, "Subclasses"))
-            (frame::command(&subclasses))
+            (frame::command(&subclasses, &links))
         }
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     let heading = html! { "class " (class_name(&name)) };
     Some(crumbs(Page::new("", format!("class {}", simple(&name)), body).heading(heading)))

@@ -41,8 +41,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         }
         section { h2 { "What retains most" } (largest(row, &links)) }
         (odd(row))
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     Page::new("overview", escape::text(&title(row)), body)
 }

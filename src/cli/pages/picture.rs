@@ -63,8 +63,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         @if let Some(chain) = &chain { (zoom_path(chain, path, &links)) }
         (figure(request, form, of, LARGE))
         (legend())
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     Page::new(path, if form == Form::Treemap { "Treemap" } else { "Icicle" }, body)
 }

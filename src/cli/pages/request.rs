@@ -26,18 +26,43 @@ pub(crate) struct Request<'a> {
     /// The parts of the path behind the dump, decoded.
     pub(crate) path: Vec<String>,
     query: Vec<(String, String)>,
-    /// Whether the JSON document is wanted.
-    pub(crate) is_json: bool,
+    /// As what the answer is wanted.
+    pub(crate) form: Form,
+}
+
+/// What an answer is sent as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Page,
+    Json,
+    Csv,
+}
+
+impl Form {
+    /// What the path of a target ends with, and the path without it.
+    pub(crate) fn of_path(path: &str) -> (&str, Self) {
+        for form in [Self::Json, Self::Csv] {
+            if let Some(path) = path.strip_suffix(form.suffix()) {
+                return (path, form);
+            }
+        }
+        (path, Self::Page)
+    }
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Page => "",
+            Self::Json => ".json",
+            Self::Csv => ".csv",
+        }
+    }
 }
 
 impl<'a> Request<'a> {
     /// Reads the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
     pub(crate) fn read(site: &'a Site, target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (path, is_json) = match path.strip_suffix(".json") {
-            Some(path) => (path, true),
-            None => (path, false),
-        };
+        let (path, form) = Form::of_path(path);
         let mut parts = path.strip_prefix('/')?.split('/');
         // As it is printed: one dump has one path.
         let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
@@ -47,7 +72,7 @@ impl<'a> Request<'a> {
             |text: &str| text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_harmful(*c)).collect();
         let query = form_urlencoded::parse(query.as_bytes());
         let query = query.map(|(name, value)| (name.into_owned(), harmless(&value))).collect();
-        Some(Self { site, number, dump: site.dump(number)?, path, query, is_json })
+        Some(Self { site, number, dump: site.dump(number)?, path, query, form })
     }
 
     /// The first part of the path: which page.
@@ -121,8 +146,8 @@ impl<'a> Request<'a> {
         format!("{}{}", self.own_path(), self.query_with(name, Some(value)))
     }
 
-    /// The same as JSON.
-    pub(crate) fn json_href(&self) -> String {
-        format!("{}.json{}", self.own_path(), self.query_with("", None))
+    /// The same in another form.
+    pub(crate) fn href_as(&self, form: Form) -> String {
+        format!("{}{}{}", self.own_path(), form.suffix(), self.query_with("", None))
     }
 }

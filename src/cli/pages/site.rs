@@ -13,6 +13,13 @@ use hprof_report::html::Links;
 pub(crate) struct Has {
     pub(crate) heap: bool,
     pub(crate) recording: bool,
+    /// Objects of the heap, as far as it is known.
+    pub(crate) objects: u64,
+}
+
+impl Has {
+    /// Of a dump that nothing is known of yet.
+    pub(crate) const UNKNOWN: Self = Self { heap: true, recording: false, objects: 0 };
 }
 
 /// Records that only a profiler writes, as `info` counts them.
@@ -24,9 +31,12 @@ impl Has {
     pub(crate) fn told(document: &Json) -> Self {
         let row = document.row();
         let count = |kind: &str| row.and_then(|row| row.get("records"))?.number(kind);
+        let of_kind = |kind: &str| row.and_then(|row| row.get("objects"))?.number(kind);
+        let kinds = ["instances", "object_arrays", "primitive_arrays"];
         Self {
             heap: row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0,
             recording: RECORDED.iter().any(|kind| count(kind).unwrap_or_default() > 0),
+            objects: kinds.into_iter().filter_map(of_kind).fold(0, u64::saturating_add),
         }
     }
 }

@@ -39,8 +39,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         @if !document.list("facts").is_empty() { h2 { "Also" } ul { @for fact in document.list("facts") {
             li { (text(fact.as_str().unwrap_or_else(|| fact.text("text")), &links)) }
         } } }
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     Page::new("leaks", escape::text(document.text("headline")), body)
 }
@@ -164,15 +163,15 @@ fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="Parts" { table {
             thead { tr {
-                th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "objects" }
+                th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n extra" scope="col" { "objects" }
                 th.name scope="col" { "class" }
             } }
             tbody { @for row in rows {
                 @let bytes = row.number("retained_bytes").unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
-                    td.n { (frame::share(bytes, whole)) }
-                    td.n { (frame::number(row.number("objects").or(row.get("object").map(|_| 1)))) }
+                    td."n extra" { (frame::share(bytes, whole)) }
+                    td."n extra" { (frame::number(row.number("objects").or(row.get("object").map(|_| 1)))) }
                     td.name {
                         @if id(row, "object").is_some() {
                             (html::link(object(row, links), class_name(row.text("class"))))

@@ -60,8 +60,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             a href=(picture_href(request, "treemap")) { "Treemap" } " · " a href=(picture_href(request, "icicle")) { "Icicle" }
         }
         (tree)
-        (frame::command(&ask))
-        (frame::json_link(&request.json_href()))
+        (frame::whole(&ask, request))
     };
     let page = Page::new("dominators", "Dominator tree", body);
     match of {
@@ -85,25 +84,46 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
-    let whole =
-        document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
-    let rows = document.list("rows");
-    let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
+    let (rows, whole) = (document.list("rows"), whole(&document));
     let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
     html! {
         @if let Some(chain) = &chain { (above(chain, links)) }
+        (table(request, rows, whole, links))
+        (frame::notes(&notes, links))
+        @let top = request.top(CHILDREN);
+        @if has_more(request, rows, top) { p.more { a href=(request.with("top", &(top * 4).min(super::request::MAX_TOP).to_string())) { "More" } } }
+    }
+}
+
+/// Bytes of all reachable objects.
+fn whole(document: &Json) -> u64 {
+    document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default()
+}
+
+/// What an object dominates, beside other things.
+pub(crate) fn dominated(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+    match ask.json() {
+        // The first row is the object itself.
+        Ok((document, notes)) => html! {
+            (table(request, document.list("rows").get(1..).unwrap_or_default(), whole(&document), links))
+            (frame::notes(&notes, links))
+        },
+        Err(failure) => frame::failed(&failure, links),
+    }
+}
+
+fn table(request: &Request<'_>, rows: &[Json], whole: u64, links: &Links) -> Markup {
+    let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
+    html! {
         div.scroll tabindex="0" role="group" aria-label="Dominator tree" {
             table.tree {
                 thead { tr {
-                    th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n extra" scope="col" { "shallow" }
-                    th."n extra" scope="col" { "objects" } th.name scope="col" { "object" }
+                    th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n spare" scope="col" { "shallow" }
+                    th."n spare" scope="col" { "objects" } th.name scope="col" { "object" }
                 } }
                 tbody { @for row in rows { (node(request, row, first, whole, links)) } }
             }
         }
-        (frame::notes(&notes, links))
-        @let top = request.top(CHILDREN);
-        @if has_more(request, rows, top) { p.more { a href=(request.with("top", &(top * 4).min(super::request::MAX_TOP).to_string())) { "More" } } }
     }
 }
 
@@ -129,8 +149,8 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
         tr data-depth=(depth) {
             td."n b" { (grouped(retained)) }
             td."n extra" { (frame::share(retained, whole)) }
-            td."n extra" { (frame::number(row.number("shallow_bytes"))) }
-            td."n extra" { (frame::number(row.number("retained_objects"))) }
+            td."n spare" { (frame::number(row.number("shallow_bytes"))) }
+            td."n spare" { (frame::number(row.number("retained_objects"))) }
             td class={ "name in" (depth) } {
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }

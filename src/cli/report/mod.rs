@@ -159,7 +159,7 @@ fn about(args: &Args) -> anyhow::Result<About> {
     let mut about = About {
         site,
         hides_values: args.no_values,
-        has: Has { heap: false, recording: true },
+        has: Has { heap: false, recording: true, objects: 0 },
         is_damaged: false,
         damage: Vec::new(),
     };

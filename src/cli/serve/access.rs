@@ -3,6 +3,9 @@
 //! A web page can make a browser send requests to 127.0.0.1, and by DNS rebinding read what comes back. So the Host must be
 //! a name of loopback, an Origin must be the Host's, Sec-Fetch-Site must say that no other site asks, and the token of the
 //! printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
+//!
+//! An address to be shared is mostly a link in a message, which a browser follows from the page of another site: its token,
+//! good once, lets in from there too. Whoever knows it could have opened it himself.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -15,8 +18,9 @@ use super::locked;
 #[derive(Debug)]
 pub(super) struct Access {
     token: String,
-    /// A token for the browser that this program opens, which other users see on its command line: it is good once.
-    once: Mutex<Option<String>>,
+    /// Tokens that are good once: for the browser that this program opens, since other users see its command line, and for
+    /// somebody else.
+    once: Mutex<Vec<Once>>,
     /// Cookies do not know ports: with a name of its own, those of several servers do not replace one another. A browser
     /// sends it to other servers on this machine too, if a page of theirs is opened.
     cookie_name: String,
@@ -26,15 +30,49 @@ pub(super) struct Access {
     hosts: Vec<String>,
 }
 
+/// A token that is good once.
+#[derive(Debug)]
+struct Once {
+    token: String,
+    /// Whether a link on another site may have it.
+    is_shared: bool,
+}
+
 /// What a request is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Everything.
     In,
-    /// It has the token: it gets the cookie.
-    Exchange,
+    /// It has the token: it gets the cookie. A browser that was led here by another site sends it only with what it asks
+    /// for from here.
+    Exchange { is_from_elsewhere: bool },
     /// Nothing; why.
-    Out(&'static str),
+    Out(Why),
+}
+
+/// Why a request gets nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// There is no Host, or several.
+    NoHost,
+    /// The Host is not a name of this machine.
+    Host,
+    /// A page of another site asks.
+    Site,
+    /// There is neither a token nor the cookie.
+    Token,
+}
+
+impl Why {
+    /// The same in words.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::NoHost => "the Host is missing",
+            Self::Host => "the Host is not this machine",
+            Self::Site => "another site asks",
+            Self::Token => "open the address that the server printed",
+        }
+    }
 }
 
 /// Random characters.
@@ -66,20 +104,24 @@ impl Access {
         &self.token
     }
 
-    /// A token that is good once.
-    pub(super) fn token_once(&self) -> anyhow::Result<String> {
+    /// A token that is good once; a shared one also for who follows a link of another site.
+    pub(super) fn token_once(&self, is_shared: bool) -> anyhow::Result<String> {
         let token = random(32)?;
-        *locked(&self.once) = Some(token.clone());
+        locked(&self.once).push(Once { token: token.clone(), is_shared });
         Ok(token)
     }
 
-    fn is_token(&self, given: &str) -> bool {
+    /// Whether a token lets in; one that is good once is then used up.
+    fn takes(&self, given: &str, is_from_elsewhere: bool) -> bool {
         let mut once = locked(&self.once);
-        let is_once = once.as_ref().is_some_and(|token| is_same(given, token));
-        if is_once {
-            *once = None;
+        let is_good = |once: &Once| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
+        match once.iter().position(is_good) {
+            Some(at) => {
+                once.swap_remove(at);
+                true
+            }
+            None => !is_from_elsewhere && is_same(given, &self.token),
         }
-        is_once || is_same(given, &self.token)
     }
 
     /// The header that sets the cookie.
@@ -97,21 +139,33 @@ impl Access {
                 (Some(_), Some(_)) => Err(()),
             }
         };
-        let Ok(Some(host)) = one(header::HOST) else { return Verdict::Out("the Host is missing") };
+        let is = |name, wanted| one(header::HeaderName::from_static(name)) == Ok(Some(wanted));
+        let Ok(Some(host)) = one(header::HOST) else { return Verdict::Out(Why::NoHost) };
         if !self.is_own(host) {
-            return Verdict::Out("the Host is not this machine");
+            return Verdict::Out(Why::Host);
         }
         match one(header::ORIGIN) {
             Ok(None) => {}
             Ok(Some(origin)) if origin == format!("http://{host}") => {}
-            _ => return Verdict::Out("another site asks"),
+            _ => return Verdict::Out(Why::Site),
         }
-        match one(header::HeaderName::from_static("sec-fetch-site")) {
-            Ok(None | Some("same-origin" | "none")) => {}
-            _ => return Verdict::Out("another site asks"),
+        let is_from_elsewhere = match one(header::HeaderName::from_static("sec-fetch-site")) {
+            Ok(None | Some("same-origin" | "none")) => false,
+            // Somebody follows a link: nothing that a script of that page, or a frame in it, could read.
+            Ok(Some("cross-site" | "same-site"))
+                if is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document") =>
+            {
+                true
+            }
+            _ => return Verdict::Out(Why::Site),
+        };
+        // What a browser loads beforehand may never be looked at.
+        let is_early = one(header::HeaderName::from_static("sec-purpose")) != Ok(None);
+        if token.is_some_and(|token| !is_early && self.takes(token, is_from_elsewhere)) {
+            return Verdict::Exchange { is_from_elsewhere };
         }
-        if token.is_some_and(|token| self.is_token(token)) {
-            return Verdict::Exchange;
+        if is_from_elsewhere {
+            return Verdict::Out(Why::Site);
         }
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|cookies| cookies.split("; "));
@@ -120,11 +174,7 @@ impl Access {
                 .split_once('=')
                 .is_some_and(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
         };
-        if cookies.any(is_ours) {
-            Verdict::In
-        } else {
-            Verdict::Out("open the address that the server printed")
-        }
+        if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(Why::Token) }
     }
 
     /// Whether a Host is a name of this machine, whatever the port.
@@ -206,7 +256,10 @@ mod tests {
             access.judge(&headers(&[host, ("cookie", &format!("a=b; {cookie}; c=d"))]), None),
             Verdict::In
         );
-        assert_eq!(access.judge(&headers(&[host]), Some(access.token())), Verdict::Exchange);
+        assert_eq!(
+            access.judge(&headers(&[host]), Some(access.token())),
+            Verdict::Exchange { is_from_elsewhere: false }
+        );
         let out = |all: &[(&'static str, &str)], token| {
             assert!(matches!(access.judge(&headers(all), token), Verdict::Out(_)), "{all:?}");
         };
@@ -227,5 +280,44 @@ mod tests {
             ("sec-fetch-site", "same-origin"),
         ];
         assert_eq!(access.judge(&headers(&inside), None), Verdict::In);
+    }
+
+    #[test]
+    fn a_shared_token_lets_one_in_who_follows_a_link() {
+        let access = Access::new(false, Vec::new()).unwrap();
+        let host = ("host", "127.0.0.1:7000");
+        let followed = [
+            host,
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        let judge = |all: &[(&'static str, &str)], token: &str| access.judge(&headers(all), Some(token));
+        let (shared, opened) = (access.token_once(true).unwrap(), access.token_once(false).unwrap());
+        // Those that are not to be shared, a frame, a script, and what is loaded beforehand.
+        for token in [access.token(), &opened] {
+            assert_eq!(judge(&followed, token), Verdict::Out(Why::Site));
+        }
+        let other = |at: usize, header| {
+            let mut all = followed.to_vec();
+            all.splice(at..=at, [header]);
+            judge(&all, &shared)
+        };
+        assert_eq!(other(3, ("sec-fetch-dest", "iframe")), Verdict::Out(Why::Site));
+        assert_eq!(other(2, ("sec-fetch-mode", "no-cors")), Verdict::Out(Why::Site));
+        assert_eq!(other(0, ("host", "evil.example")), Verdict::Out(Why::Host));
+        let early = [&followed[..], &[("sec-purpose", "prefetch")]].concat();
+        assert_eq!(judge(&early, &shared), Verdict::Out(Why::Site));
+        // Once.
+        assert_eq!(judge(&followed, &shared), Verdict::Exchange { is_from_elsewhere: true });
+        assert_eq!(judge(&followed, &shared), Verdict::Out(Why::Site));
+        assert_eq!(judge(&[host], &shared), Verdict::Out(Why::Token));
+        assert_eq!(judge(&[host], &opened), Verdict::Exchange { is_from_elsewhere: false });
+        assert_eq!(judge(&[host], &opened), Verdict::Out(Why::Token));
+        // The cookie alone does not let in a page of another site.
+        let cookie = access.set_cookie();
+        let cookie = cookie.split(';').next().unwrap();
+        let all = [&followed[..], &[("cookie", cookie)]].concat();
+        assert_eq!(access.judge(&headers(&all), None), Verdict::Out(Why::Site));
     }
 }

@@ -8,12 +8,13 @@ use axum::extract::{Request, State as Extracted};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, html};
 
-use super::access::{Access, Verdict};
+use super::access::{Access, Verdict, Why};
 use super::questions::{Found, Index, Job, Key, Questions, Stage, State};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
+use crate::cli::pages::request::Form;
 use crate::cli::pages::site::Has;
 use crate::cli::pages::{self, Reply, assets};
 use hprof_report::escape;
@@ -81,14 +82,23 @@ impl Inner {
         let token = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
         let token = token.as_ref().filter(|_| path == "/").map(|(_, token)| &**token);
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let token = token.filter(|_| request.method() == Method::GET);
         match self.access.judge(request.headers(), token) {
-            Verdict::Out(why) => plain(StatusCode::FORBIDDEN, &format!("403: {why}")),
-            Verdict::Exchange if request.method() == Method::GET => {
-                let headers =
-                    [(header::SET_COOKIE, self.access.set_cookie()), (header::LOCATION, "/".to_owned())];
-                (StatusCode::SEE_OTHER, headers).into_response()
+            Verdict::Out(why) if is_first(request.headers(), "text/html", "application/json") => {
+                (StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, pages::HTML)], outside(why).into_string())
+                    .into_response()
             }
-            Verdict::Exchange => plain(StatusCode::METHOD_NOT_ALLOWED, "405: only GET"),
+            Verdict::Out(why) => plain(StatusCode::FORBIDDEN, &format!("403: {}", why.text())),
+            Verdict::Exchange { is_from_elsewhere } => {
+                let cookie = (header::SET_COOKIE, self.access.set_cookie());
+                if is_from_elsewhere {
+                    // The cookie does not go along with where another site leads to, but with where this page does.
+                    let again = (header::REFRESH, "0; url=/".to_owned());
+                    let content_type = (header::CONTENT_TYPE, pages::HTML.to_owned());
+                    return ([cookie, again, content_type], entered().into_string()).into_response();
+                }
+                (StatusCode::SEE_OTHER, [cookie, (header::LOCATION, "/".to_owned())]).into_response()
+            }
             Verdict::In => match *request.method() {
                 Method::POST if path == "/cancel" => self.cancel(query),
                 Method::GET | Method::HEAD => {
@@ -124,7 +134,7 @@ impl Inner {
         let number: usize = parts.next().and_then(|number| number.parse().ok()).unwrap_or_default();
         let page = parts.next().unwrap_or_default();
         let is_json = wants_json || path.ends_with(".json");
-        let page = page.strip_suffix(".json").unwrap_or(page);
+        let (page, _) = Form::of_path(page);
         let Some(index) = self.questions.index(number) else {
             return sent(&pages::reply(&self.questions.site, "", wants_json));
         };
@@ -166,6 +176,10 @@ impl Inner {
 
     async fn asked(&self, number: usize, key: Key) -> Response<Body> {
         let is_json = key.is_json;
+        let file = file_name(key.path());
+        // Programs wait, and who saves a file; people see how far it is.
+        let waits = is_json || Form::of_path(key.path()).1 != Form::Page;
+        let sent = |reply: &Reply| saved(sent(reply), reply, &file);
         let job = match self.questions.ask(key) {
             Found::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
             Found::Full => {
@@ -175,8 +189,7 @@ impl Inner {
             }
             Found::Job(job) => job,
         };
-        // Programs wait; people see how far it is.
-        let deadline = if is_json { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
+        let deadline = if waits { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
         let mut state = job.state.clone();
         let begin = tokio::time::Instant::now();
         loop {
@@ -220,7 +233,7 @@ impl Inner {
     }
 
     fn document(&self, number: usize, page: &Page) -> Reply {
-        let has = Has { heap: true, recording: false };
+        let has = Has::UNKNOWN;
         let markup = frame::document(&self.questions.site, number, has, page);
         Reply {
             status: page.status,
@@ -326,13 +339,76 @@ fn progress(stage: &Stage) -> Markup {
     }
 }
 
+/// What is shown to who is not let in. It tells nothing of the dump, and loads nothing: that would not be let in either.
+fn outside(why: Why) -> Markup {
+    let (what, then) = match why {
+        Why::Host | Why::NoHost => (
+            "This name does not lead in",
+            "The server answers under 127.0.0.1 and localhost. From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and open \
+             the address that hprof-cli printed; names have to be given when it is started (--allow-remote, --host).",
+        ),
+        Why::Site => (
+            "A link on another site does not lead in",
+            "Copy the address into the address bar. An address that may be sent to somebody, and works once, is printed by \
+             hprof-cli serve --share.",
+        ),
+        Why::Token => (
+            "This address does not lead in",
+            "Open the whole address that hprof-cli serve printed where it was started: it ends with ?token= and a long number, \
+             which the address bar does not keep. An address for somebody else, which works once, is printed with --share. If \
+             neither is at hand, start the server again.",
+        ),
+    };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { (frame::head(what, "hprof-cli")) }
+            body { main { h1 { (what) } p { (then) } p { "403: " (why.text()) } } }
+        }
+    }
+}
+
+/// What leads on who was let in by a link of another site.
+fn entered() -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { (frame::head("Entering", "hprof-cli")) }
+            body { main { h1 { "Entering" } p { a href="/" { "Go on" } } } }
+        }
+    }
+}
+
+/// The name under which an answer is saved: that of its page.
+fn file_name(path: &str) -> String {
+    let page = path.split('/').nth(2).unwrap_or_default();
+    let (page, _) = Form::of_path(page);
+    let name: String = page.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    format!("{}.csv", if name.is_empty() { "answer" } else { &name })
+}
+
+/// A response that a browser saves, if it is for a spreadsheet.
+fn saved(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Body> {
+    if reply.content_type == pages::CSV
+        && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{file}\""))
+    {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+    }
+    response
+}
+
 /// Whether a client prefers JSON to HTML, by what it names first.
 fn wants_json(headers: &HeaderMap) -> bool {
+    is_first(headers, "application/json", "text/html")
+}
+
+/// Whether a client names one type, and no other one before it.
+fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let place = |wanted: &str| accept.split(',').position(|one| one.trim().split(';').next() == Some(wanted));
-    match (place("application/json"), place("text/html")) {
-        (Some(json), Some(html)) => json < html,
-        (json, _) => json.is_some(),
+    match (place(wanted), place(other)) {
+        (Some(wanted), Some(other)) => wanted < other,
+        (wanted, _) => wanted.is_some(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `serve`: dumps as pages in a browser.
 //!
-//! This process listens, decides who gets in ([`access`]) and which question is asked when ([`questions`]); it never looks
-//! into a dump. Questions are answered by processes of their own ([`worker`]): the same program, which keeps
+//! This process listens, decides who gets in ([`access`]) and which question is asked when ([`questions`], [`turns`]); it
+//! never looks into a dump. Questions are answered by processes of their own ([`worker`]): the same program, which keeps
 //! dumps open between questions. So a question can be given up at once, has a limit of memory that holds, and what one
 //! breaks is not the server.
 
@@ -11,6 +11,7 @@ mod connections;
 mod handler;
 mod patience;
 mod questions;
+mod turns;
 mod worker;
 mod workers;
 
@@ -29,6 +30,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli serve heap.hprof
   hprof-cli serve heap.hprof --baseline yesterday.hprof --open
   hprof-cli serve *.hprof --port 7000 --idle-exit 30m
+  hprof-cli serve heap.hprof --share
 
 From another machine, without opening the server to the network:
   ssh -L 7000:127.0.0.1:7000 HOST hprof-cli serve heap.hprof --port 7000";
@@ -71,6 +73,10 @@ pub(crate) struct Args {
     /// Open the browser
     #[arg(long, help_heading = "Server")]
     open: bool,
+
+    /// Print a second address for somebody else, who needs a tunnel: good once, also as a link in a message
+    #[arg(long, help_heading = "Server")]
+    share: bool,
 
     /// End the server when nothing was asked for this long, for example 30m
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Server")]
@@ -136,9 +142,12 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     };
     let questions = questions::Questions::start(site, limits);
     println(&url);
+    if args.share {
+        println(&format!("http://{address}/?token={}", access.token_once(true)?));
+    }
     help(address, args);
     if args.open {
-        browser::open(&format!("http://{address}/?token={}", access.token_once()?));
+        browser::open(&format!("http://{address}/?token={}", access.token_once(false)?));
     }
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;
@@ -150,7 +159,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The one line of stdout.
+/// A line of stdout: an address.
 fn println(line: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -171,6 +180,10 @@ fn help(address: SocketAddr, args: &Args) {
             "note",
             &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
         );
+    }
+    if args.share {
+        let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
+        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is good once"));
     }
     messages::line("note", "Ctrl-C ends the server");
 }

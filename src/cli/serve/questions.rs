@@ -1,7 +1,7 @@
 //! Which question is asked when, and what became of it.
 //!
 //! Each question is asked once, whoever wants to know: who comes later waits for the same answer, and answers are kept as
-//! long as there is room, since dumps do not change. Long questions take turns, short ones do not wait for them. A question
+//! long as there is room, since dumps do not change. Short questions do not wait for long ones ([`super::turns`]). A question
 //! that nobody has asked after for a while is given up, like one that takes too long: its process is killed.
 
 use std::collections::HashMap;
@@ -9,17 +9,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 
 use super::locked;
+use super::turns::Turns;
 use super::worker::{BASELINE, Question, Said};
-use super::workers::{Heard, Worker};
+use super::workers::{Heard, Kind, Worker};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
 
 /// Questions that nobody has asked after for this long are given up.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// A question that takes longer than this is a long one, whatever was thought of it.
+const SHORT: Duration = Duration::from_millis(300);
 /// Questions at once, those that wait for their turn included.
 const MAX_QUESTIONS: usize = 64;
 /// An answer that is not kept for long is kept this long: who waits for it comes again every second.
@@ -48,6 +51,13 @@ pub(super) struct Limits {
 pub(super) struct Key {
     pub(super) target: String,
     pub(super) is_json: bool,
+}
+
+impl Key {
+    /// The path of the target.
+    pub(super) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
 }
 
 /// How far something is.
@@ -103,8 +113,7 @@ pub(super) enum Index {
 pub(super) struct Questions {
     pub(super) site: Site,
     limits: Limits,
-    short: Semaphore,
-    long: Semaphore,
+    turns: Turns,
     /// Workers without a question, and since when.
     idle: Mutex<Vec<(Worker, Instant)>>,
     asked: Mutex<Asked>,
@@ -157,9 +166,7 @@ impl Questions {
         let questions = Arc::new(Self {
             site,
             limits,
-            // One of them may turn out to be long.
-            short: Semaphore::new((2 * cores).clamp(4, 16)),
-            long: Semaphore::new(limits.long),
+            turns: Turns::new((2 * cores).clamp(4, 16).max(limits.long + 1), limits.long),
             idle: Mutex::default(),
             asked: Mutex::default(),
             indexes,
@@ -279,46 +286,78 @@ impl Questions {
     }
 
     /// A worker that was asked: one that is idle, or a new one.
-    async fn asked_worker(&self, question: &Question) -> anyhow::Result<Worker> {
-        let idle = locked(&self.idle).pop();
+    async fn asked_worker(&self, question: &Question, kind: Kind) -> anyhow::Result<Worker> {
+        let idle = {
+            let mut idle = locked(&self.idle);
+            let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
+            last.map(|at| idle.remove(at))
+        };
         // It may have ended meanwhile.
         if let Some((mut worker, _)) = idle
             && worker.ask(question).await.is_ok()
         {
             return Ok(worker);
         }
-        let mut worker = Worker::start(&self.site, Some(self.limits.memory))?;
+        let mut worker = Worker::start(&self.site, Some(self.limits.memory), kind)?;
         worker.ask(question).await?;
         Ok(worker)
     }
 
-    async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
-        let turns = if is_long(&key.target) { &self.long } else { &self.short };
-        let work = async {
-            let Ok(_turn) = turns.acquire().await else { anyhow::bail!("the server ends") };
-            let started = Instant::now();
-            let _ = state.send(State::Running(Stage::default()));
-            let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
-            let mut worker = self.asked_worker(&question).await?;
-            loop {
-                let left = self.limits.time.saturating_sub(started.elapsed());
-                let heard = tokio::time::timeout(left, worker.hear()).await;
-                match heard {
-                    Err(_) => anyhow::bail!("it took longer than {} s", self.limits.time.as_secs()),
-                    Ok(heard) => match heard? {
-                        Heard::Reply(reply) => {
-                            if worker.is_fresh() {
-                                locked(&self.idle).push((worker, Instant::now()));
-                            }
-                            return Ok(reply);
-                        }
-                        Heard::Said(Said::Progress { stage, done, total }) => {
-                            let _ = state.send(State::Running(Stage { name: stage, done, total }));
-                        }
-                        Heard::Said(_) => {}
-                    },
+    /// Waits for a turn, and has the question answered. `None` if it turned out to be long, of which there are enough: what
+    /// was done of it is lost.
+    async fn in_turn(
+        &self,
+        key: &Key,
+        state: &watch::Sender<State>,
+        kind: Kind,
+    ) -> anyhow::Result<Option<Reply>> {
+        let _ = state.send(State::Waiting);
+        let Some(mut turn) = self.turns.take(kind == Kind::Long).await else {
+            anyhow::bail!("the server ends")
+        };
+        let (started, time) = (Instant::now(), self.limits.time);
+        let _ = state.send(State::Running(Stage::default()));
+        let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
+        let mut worker = self.asked_worker(&question, kind).await?;
+        let mut overruns = kind == Kind::Short && SHORT < time;
+        loop {
+            // Half of a line may have been heard when it is found to be long.
+            let mut hearing = Box::pin(worker.hear());
+            let heard = loop {
+                let until = if overruns { SHORT } else { time };
+                let left = until.saturating_sub(started.elapsed());
+                match tokio::time::timeout(left, hearing.as_mut()).await {
+                    Ok(heard) => break heard?,
+                    Err(_) if !overruns => anyhow::bail!("it took longer than {} s", time.as_secs()),
+                    Err(_) if turn.may_be_long() => overruns = false,
+                    Err(_) => return Ok(None),
                 }
+            };
+            drop(hearing);
+            match heard {
+                Heard::Reply(reply) => {
+                    if worker.is_fresh() {
+                        locked(&self.idle).push((worker, Instant::now()));
+                    }
+                    return Ok(Some(reply));
+                }
+                Heard::Said(Said::Progress { stage, done, total }) => {
+                    let _ = state.send(State::Running(Stage { name: stage, done, total }));
+                }
+                Heard::Said(_) => {}
             }
+        }
+    }
+
+    async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
+        let work = async {
+            if !is_long(&key.target)
+                && let Some(reply) = self.in_turn(key, state, Kind::Short).await?
+            {
+                return Ok(reply);
+            }
+            let reply = self.in_turn(key, state, Kind::Long).await?;
+            reply.ok_or_else(|| anyhow::anyhow!("its turn was taken back"))
         };
         let forgotten = async {
             while !job.is_forgotten() {
@@ -377,7 +416,7 @@ fn given_up(why: &str, limits: Limits) -> Reply {
 
 /// Builds the index of a dump. Returns what is wrong with it.
 async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
-    let mut worker = Worker::start(site, None)?;
+    let mut worker = Worker::start(site, None, Kind::Short)?;
     worker.ask(&Question::Open(number)).await?;
     loop {
         match worker.hear().await? {

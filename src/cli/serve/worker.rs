@@ -21,6 +21,9 @@ use hprof_input::file::TextFile;
 /// The variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
 
+/// What it is of a worker for long questions.
+pub(super) const LONG: &str = "long";
+
 /// The number of the baseline; dumps are numbered from 1.
 pub(super) const BASELINE: usize = 0;
 
@@ -106,6 +109,9 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
         limit(bytes);
     }
+    if std::env::var_os(VARIABLE).is_some_and(|kind| kind == LONG) {
+        step_back();
+    }
     desk::set_up(Some(Arc::new(Teller::default())), false);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
@@ -146,6 +152,15 @@ fn limit(bytes: u64) {
     }
     #[cfg(not(unix))]
     let _ = bytes;
+}
+
+/// Lets other processes have the processors first.
+fn step_back() {
+    #[cfg(unix)]
+    {
+        // Where it cannot, all are equal.
+        let _ = rustix::process::nice(10);
+    }
 }
 
 fn answer(site: &Site, target: &str, is_json: bool) {

@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::worker::{Question, Said, VARIABLE};
+use super::worker::{LONG, Question, Said, VARIABLE};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
 use hprof_index::storage::memory;
@@ -31,6 +31,15 @@ pub(super) struct Worker {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     questions: u32,
+    kind: Kind,
+}
+
+/// Which questions a worker answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Short,
+    /// Those that may take long: others come first where there are not enough processors.
+    Long,
 }
 
 /// What a worker says next.
@@ -42,9 +51,10 @@ pub(super) enum Heard {
 
 impl Worker {
     /// Starts one. `memory` limits what it may allocate; who builds indexes has a budget of its own.
-    pub(super) fn start(site: &Site, memory: Option<u64>) -> anyhow::Result<Self> {
+    pub(super) fn start(site: &Site, memory: Option<u64>, kind: Kind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("serve").env(VARIABLE, "1").args(&site.options);
+        let variable = if kind == Kind::Long { LONG } else { "1" };
+        command.arg("serve").env(VARIABLE, variable).args(&site.options);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
         }
@@ -58,7 +68,12 @@ impl Worker {
         let mut child = command.spawn().context("cannot start a process")?;
         let (stdin, stdout) =
             child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
-        Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0 })
+        Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0, kind })
+    }
+
+    /// Which questions it answers.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Whether it may be asked again.
@@ -100,6 +115,6 @@ impl Worker {
 
 /// One of the content types that there are.
 fn known(content_type: &str) -> &'static str {
-    use crate::cli::pages::{HTML, JSON};
-    if content_type == JSON { JSON } else { HTML }
+    use crate::cli::pages::{CSV, HTML, JSON};
+    [JSON, CSV].into_iter().find(|known| *known == content_type).unwrap_or(HTML)
 }

@@ -211,6 +211,18 @@
     }
   };
 
+  // Parts of a page that take a moment.
+  const parts = (of) => {
+    for (const part of $$("[data-load]", of)) {
+      load(part.dataset.load).then(({ page }) => {
+        const table = $("main .scroll", page);
+        if (!table) return;
+        part.replaceWith(document.adoptNode(table));
+        tables(table);
+      }).catch((error) => say(String(error)));
+    }
+  };
+
   // The console: a history, and a key that runs.
   const console_ = (of) => {
     const form = $("form.console", of);
@@ -268,6 +280,6 @@
     }
   };
 
-  const prepare = (of) => [copying, tables, trees, pictures, console_, forms].forEach((each) => each(of));
+  const prepare = (of) => [copying, tables, trees, pictures, parts, console_, forms].forEach((each) => each(of));
   prepare(document);
 })();

@@ -1,0 +1,104 @@
+//! Whose turn it is: how many questions are answered at once, and how many of them may be long.
+//!
+//! A long question never has the last turn: a short one always comes before the end of a long one. Which are long is known
+//! of most; what turns out to be is one from then on, and where there are too many it gives its turn back and waits again.
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// The turns of all questions.
+#[derive(Debug)]
+pub(super) struct Turns {
+    all: Semaphore,
+    long: Semaphore,
+}
+
+/// A turn, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'t> {
+    turns: &'t Turns,
+    _turn: SemaphorePermit<'t>,
+    long: Option<SemaphorePermit<'t>>,
+}
+
+impl Turns {
+    /// So many at once, of which so many may be long, but one.
+    pub(super) fn new(all: usize, long: usize) -> Self {
+        let all = all.max(2);
+        Self { all: Semaphore::new(all), long: Semaphore::new(long.clamp(1, all - 1)) }
+    }
+
+    /// Waits for a turn; `None` if there will be no more.
+    pub(super) async fn take(&self, is_long: bool) -> Option<Turn<'_>> {
+        let long = if is_long { Some(self.long.acquire().await.ok()?) } else { None };
+        let turn = self.all.acquire().await.ok()?;
+        Some(Turn { turns: self, _turn: turn, long })
+    }
+}
+
+impl Turn<'_> {
+    /// Whether the question may go on that turned out to be long.
+    pub(super) fn may_be_long(&mut self) -> bool {
+        if self.long.is_none() {
+            self.long = self.turns.long.try_acquire().ok();
+        }
+        self.long.is_some()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// What a future is worth without waiting.
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn long_questions_never_have_the_last_turn() {
+        // As many long ones as there are turns were asked for.
+        let turns = Turns::new(4, 64);
+        let long: Vec<_> = (0..3).map(|_| now(turns.take(true)).unwrap().unwrap()).collect();
+        assert!(now(turns.take(true)).is_none());
+        for _ in 0..3 {
+            let short = now(turns.take(false)).unwrap().unwrap();
+            assert!(now(turns.take(false)).is_none());
+            drop(short);
+        }
+        drop(long);
+        assert!(now(turns.take(true)).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_turns_out_to_be_long_counts_as_long() {
+        let turns = Turns::new(4, 2);
+        let mut short: Vec<_> = (0..4).map(|_| now(turns.take(false)).unwrap().unwrap()).collect();
+        // Two may go on, the others give their turns back, of which long ones get none.
+        let mut may = short.iter_mut().map(Turn::may_be_long).collect::<Vec<_>>().into_iter();
+        assert!(may.by_ref().eq([true, true, false, false]));
+        // Asked again it is the same.
+        assert!(short[0].may_be_long() && !short[2].may_be_long());
+        short.truncate(2);
+        assert!(now(turns.take(true)).is_none());
+        let others: Vec<_> = (0..2).map(|_| now(turns.take(false)).unwrap().unwrap()).collect();
+        drop(short);
+        assert!(now(turns.take(true)).unwrap().is_some());
+        drop(others);
+    }
+
+    #[test]
+    fn two_turns_are_the_least() {
+        let turns = Turns::new(0, 0);
+        let _long = now(turns.take(true)).unwrap().unwrap();
+        assert!(now(turns.take(true)).is_none());
+        assert!(now(turns.take(false)).unwrap().is_some());
+    }
+}
