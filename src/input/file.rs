@@ -101,24 +101,21 @@ impl Mapped {
             return Err(OpenError::NotAFile(path.to_owned()));
         }
         let file = File::open(path).map_err(fail("open"))?;
-        let stamp = Stamp::of(&file).map_err(fail("look at"))?;
-        let map = if stamp.len == 0 { None } else { Some(map(&file).map_err(fail("map"))?) };
-        let known = mapped_files::known(map.as_deref().unwrap_or_default(), path, Content::File);
-        Ok(Self { path: path.to_owned(), _known: known, map, stamp, id: file_id(&file) })
+        Self::of(&file, path.to_owned(), Content::File)
     }
 
-    /// Maps an open file that has no name; `path` is that of its directory, for messages.
+    /// Maps an open file. `path`, for messages, is that of its directory if it has no name.
     ///
     /// # Errors
     /// If it cannot be mapped.
-    pub fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
+    pub fn of(file: &File, path: PathBuf, content: Content) -> Result<Self, OpenError> {
         let fail = |what| {
             let path = path.clone();
             move |error| OpenError::Io { what, path, error }
         };
         let stamp = Stamp::of(file).map_err(fail("look at"))?;
         let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
-        let known = mapped_files::known(map.as_deref().unwrap_or_default(), &path, Content::Scratch);
+        let known = mapped_files::known(map.as_deref().unwrap_or_default(), &path, content);
         Ok(Self { path, _known: known, map, stamp, id: file_id(file) })
     }
 

@@ -39,7 +39,7 @@ impl Indexed {
 
     /// Puts the index back as it was.
     fn restore(&self) {
-        fs::create_dir_all(self.place.index()).unwrap();
+        self.place.create_index();
         for (stage, bytes) in &self.files {
             let path = self.place.index().join(stage);
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {

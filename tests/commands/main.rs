@@ -30,6 +30,8 @@ mod hostile_names;
 #[cfg(unix)]
 mod hostile_size;
 mod hostile_waste;
+#[cfg(unix)]
+mod index_directory;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;

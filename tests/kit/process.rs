@@ -152,6 +152,14 @@ impl Place {
         [GRAPH, RETAINED].map(|question| self.answer(question))
     }
 
+    /// Creates the index directory if there is none; one that others could write to, as some masks let them, is not used.
+    #[cfg(unix)]
+    pub fn create_index(&self) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::create_dir_all(self.index()).unwrap();
+        fs::set_permissions(self.index(), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
     pub fn forget_index(&self) {
         // Where there is none there is nothing to remove.
         let _ = fs::remove_dir_all(self.index());

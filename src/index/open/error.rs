@@ -91,6 +91,14 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// The index cannot be removed.
+    #[error("cannot remove the index {}: {error}", dir.display())]
+    RemoveIndex {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// There is too little memory to build the index.
     #[error("cannot index {}: {error}", path.display())]
     NoMemory {
@@ -190,7 +198,12 @@ impl Error {
                 io::ErrorKind::OutOfMemory => {
                     "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
                 }
+                io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
                 _ => "name a writable directory with --index-dir",
+            },
+            Self::RemoveIndex { error, .. } => match error.kind() {
+                io::ErrorKind::TimedOut => "end that process, then run this again",
+                _ => "run this as a user who may write there, or remove the directory yourself",
             },
             Self::NoMemory { error, .. } => match error.available.limit {
                 Limit::Given => "raise --memory, or read with fewer threads: --threads 1",

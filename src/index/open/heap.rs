@@ -16,10 +16,11 @@ use crate::model::summary::Summary;
 use crate::objects::object_graph::ObjectGraph;
 use crate::storage::free_space::free_bytes;
 use crate::storage::memory;
+use crate::storage::private_dir::PrivateDir;
 use crate::storage::store::Stage;
 use crate::storage::store::directory::{self, IndexDirectories};
 use crate::storage::store::format::{StageFile, Unusable};
-use hprof_input::file::{Compression, Mapped};
+use hprof_input::file::Compression;
 use hprof_input::progress::Progress;
 
 /// A dump, and what is known of it.
@@ -124,7 +125,7 @@ impl Heap {
         let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let is_built = Stages::read(&file).is_some() && file.is_unpacked();
         let (bytes, sampled) = file.objects_about(known.is_none(), progress)?;
-        let dir = file.directories.first();
+        let dir = file.directories.first_usable();
         // The nearest directory that is there already.
         let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
         let facts = estimate::Facts {
@@ -201,20 +202,24 @@ impl Heap {
             if stage == Stage::Unpacked && opening.compression.is_none() {
                 continue;
             }
-            let files = opening.directories.existing().map(|dir| (dir, dir.join(directory::file_name(&key))));
-            let mut found: Vec<StageReport> = (files.filter(|(_, file)| file.symlink_metadata().is_ok()))
-                .map(|(dir, file)| StageReport {
+            let name = directory::file_name(&key);
+            let report = |dir: PrivateDir| {
+                let bytes = dir.len_of(&name).ok()?;
+                let data =
+                    if stage == Stage::Unpacked { dir.len_of(directory::UNPACKED_DATA).ok() } else { None };
+                Some(StageReport {
                     stage,
-                    bytes: stage_bytes(stage, dir, &file),
-                    state: check(&opening, stage, dir, &file, thorough),
-                    file,
+                    bytes: bytes.saturating_add(data.unwrap_or(0)),
+                    state: check(&opening, stage, &dir, &name, thorough),
+                    file: dir.path().join(&name),
                 })
-                .collect();
+            };
+            let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
             // A good one is what commands use, wherever it lies.
             found.sort_by_key(|report| report.state != State::Good);
             reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {
                 stage,
-                file: opening.directories.first().join(directory::file_name(&key)),
+                file: opening.directories.first_usable().join(&name),
                 bytes: 0,
                 state: State::Missing,
             }));
@@ -227,18 +232,27 @@ impl Heap {
     /// The dump itself need not exist any more.
     ///
     /// # Errors
-    /// [`Error::WriteIndex`] if something cannot be removed.
+    /// [`Error::RemoveIndex`] if something cannot be removed.
     pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
         let directories = IndexDirectories::of(path, options.index_dir.as_deref());
         let mut removed = Vec::new();
         let mut failed = None;
         for dir in directories.existing() {
-            match directory::remove(dir) {
-                Ok(freed) => removed.push((dir.to_owned(), freed)),
-                Err(error) => failed = failed.or(Some(Error::WriteIndex { dir: dir.to_owned(), error })),
+            let path = dir.path().to_owned();
+            match directory::remove(&dir) {
+                Ok(freed) => removed.push((path, freed)),
+                Err(error) => failed = failed.or(Some(Error::RemoveIndex { dir: path, error })),
             }
         }
         failed.map_or(Ok(removed), Err)
+    }
+
+    /// Directories in which the index of a dump could lie that are neither read nor written, nor is anything removed from
+    /// them: others could have put anything there. A line for each says why.
+    pub fn refused_directories(path: &Path, options: &Options) -> Vec<String> {
+        let directories = IndexDirectories::of(path, options.index_dir.as_deref());
+        let line = |(dir, why): (&Path, _)| format!("{} is not used: {why}", dir.display());
+        directories.refused().map(line).collect()
     }
 }
 
@@ -248,16 +262,9 @@ fn count(summary: &Summary) -> u64 {
         + summary.facts().class_objects.get()
 }
 
-/// Bytes that a stage takes on disk.
-fn stage_bytes(stage: Stage, dir: &Path, file: &Path) -> u64 {
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let data = if stage == Stage::Unpacked { bytes(&dir.join(directory::UNPACKED_DATA)) } else { 0 };
-    bytes(file).saturating_add(data)
-}
-
 /// Checks a stage.
-fn check(opening: &Opening, stage: Stage, dir: &Path, file: &Path, thorough: bool) -> State {
-    let opened = Mapped::open(file).map_err(|_| Unusable::Damaged);
+fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough: bool) -> State {
+    let opened = dir.map(name).map_err(|_| Unusable::Damaged);
     let checked = opened.and_then(|map| StageFile::open(map, &opening.key(stage))).and_then(|file| {
         if !thorough {
             return Ok(());

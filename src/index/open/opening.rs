@@ -14,10 +14,12 @@ use crate::scan::sample;
 use crate::scan::source::Source;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory;
+use crate::storage::private_dir::is_distrust;
 use crate::storage::store::Stage;
-use crate::storage::store::directory::{IndexDirectories, IndexDirectory, Lock};
+use crate::storage::store::directory::{IndexDirectories, IndexDirectory};
 use crate::storage::store::format::{Key, StageFile, Unusable};
 use crate::storage::store::identity::Identity;
+use crate::storage::store::lock::Lock;
 use hprof_input::file::{Compression, Mapped};
 use hprof_input::progress::Progress;
 use hprof_parser::sniff::{self, Looks};
@@ -136,9 +138,11 @@ impl Opening {
     /// The bytes of the dump, unpacked if it is compressed.
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
         if self.compression.is_some() && self.unpacked.get().is_none() {
-            let directory = self.directories.writable().ok();
-            let _lock = directory.as_ref().map(|directory| lock(directory, progress));
-            return self.unpacked_bytes(directory.as_ref(), progress);
+            let locked = self.directories.writable().ok().and_then(|directory| {
+                let locked = lock(directory, progress);
+                locked.map_err(|error| self.note(format!("the unpacked copy is not kept: {error}"))).ok()
+            });
+            return self.unpacked_bytes(locked.as_ref().map(|(directory, _)| directory), progress);
         }
         self.unpacked_bytes(None, progress)
     }
@@ -218,28 +222,31 @@ impl Opening {
         if self.dump.is_unchanged() { Ok(()) } else { Err(Error::Changed(self.dump.path().to_owned())) }
     }
 
-    /// A place to write to, said if it is not the first one.
-    pub(crate) fn directory(&self) -> std::io::Result<IndexDirectory> {
+    /// A place to write to, locked. Said if it is not the first one.
+    pub(crate) fn directory(&self, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
         let directory = self.directories.writable()?;
-        if !directory.is_first {
-            self.note(format!(
-                "the index is in {}: the directory of the dump is not writable",
-                directory.dir.display()
-            ));
+        if let Some(why) = &directory.passed_over {
+            let (first, place) = (self.directories.first().display(), directory.path().display());
+            self.note(if is_distrust(why) {
+                format!("{first} is not used: {why}; the index is in {place}")
+            } else {
+                format!("the index is in {place}: the directory of the dump is not writable")
+            });
         }
-        Ok(directory)
+        lock(directory, progress)
     }
 
-    /// As [`Opening::place`], but if there is none, one that is gone with this process.
-    pub(crate) fn any_directory(&self) -> std::io::Result<IndexDirectory> {
-        self.directory().or_else(|error| {
-            let Ok(directory) = self.directories.temporary() else { return Err(error) };
+    /// As [`Opening::directory`], but if there is none, one that is gone with this process.
+    pub(crate) fn any_directory(&self, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
+        self.directory(progress).or_else(|error| {
+            let locked = self.directories.temporary().and_then(|directory| lock(directory, progress));
+            let Ok((directory, lock)) = locked else { return Err(error) };
             self.note(format!(
                 "no index is kept: {}: {error}; it is built in {} and then removed",
                 self.directories.first().display(),
-                directory.dir.display()
+                directory.path().display()
             ));
-            Ok(directory)
+            Ok((directory, lock))
         })
     }
 
@@ -248,19 +255,19 @@ impl Opening {
         let no_index = |error| {
             self.note(format!("no index is kept: {}: {error}", self.directories.first().display()));
         };
-        let directory = self.directory().map_err(no_index).ok();
-        let _lock = directory.as_ref().map(|directory| lock(directory, progress));
+        let locked = self.directory(progress).map_err(no_index).ok();
+        let directory = locked.as_ref().map(|(directory, _)| directory);
         // Another process may have built it while this one waited.
         if let Some(summary) = self.read(Stage::Summary, summary_file::read) {
             return Ok((summary, false));
         }
-        let source = self.source(directory.as_ref(), progress)?;
+        let source = self.source(directory, progress)?;
         let summary = self.scan(&source, false, progress)?.summary;
         self.check_unchanged()?;
-        if let Some(directory) = &directory {
+        if let Some(directory) = directory {
             let written = self.write_summary(directory, &summary);
             written.unwrap_or_else(|error| {
-                self.note(format!("no index is kept: {}: {error}", directory.dir.display()));
+                self.note(format!("no index is kept: {}: {error}", directory.path().display()));
             });
         }
         Ok((summary, true))
@@ -274,8 +281,9 @@ impl Opening {
 }
 
 /// Takes the lock of a place.
-pub(crate) fn lock(directory: &IndexDirectory, progress: &dyn Progress) -> Lock {
-    directory.lock(|| progress.wait(WAITING))
+fn lock(mut directory: IndexDirectory, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
+    let lock = directory.lock(|| progress.wait(WAITING))?;
+    Ok((directory, lock))
 }
 
 fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {

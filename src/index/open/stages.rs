@@ -4,13 +4,12 @@
 //! are made while one thread searches for dominators.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::error::Error;
 use super::estimate::{self, NoDisk};
-use super::opening::{self, Opening};
+use super::opening::Opening;
 use super::{adjacency_file, objects_file, summary_file, tree_file};
 use crate::graph::adjacency::AdjacencyLists;
 use crate::graph::graph_view::{GraphView, Labels};
@@ -34,8 +33,9 @@ use crate::storage::free_space::free_bytes;
 use crate::storage::memory::{self, NoMemory};
 use crate::storage::scratch::ScratchArena;
 use crate::storage::store::Stage;
-use crate::storage::store::directory::IndexDirectory;
+use crate::storage::store::directory::{self, IndexDirectory};
 use crate::storage::store::format::{StageFile, Unusable};
+use hprof_input::file::OpenError;
 use hprof_input::progress::Progress;
 
 /// How often references are read at most to transpose them.
@@ -96,7 +96,8 @@ impl Stages {
     pub(crate) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
         let Self { objects, references, referrers, tree } = self;
         let damage = vec![objects.1, references.1, referrers.1, tree.1];
-        let dir = file.directories.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let dir =
+            file.directories.existing().next().map_or_else(std::env::temp_dir, |dir| dir.path().to_owned());
         let scratch = (dir, file.options.memory_bytes);
         ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage, scratch)
     }
@@ -119,11 +120,10 @@ pub(crate) fn build(
 ) -> Result<(Summary, Stages, bool), Error> {
     let dir = || file.directories.first().to_owned();
     let directory = match purpose {
-        Purpose::Index => file.directory(),
-        Purpose::Answer => file.any_directory(),
+        Purpose::Index => file.directory(progress),
+        Purpose::Answer => file.any_directory(progress),
     };
-    let directory = directory.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
-    let _lock = opening::lock(&directory, progress);
+    let (directory, _lock) = directory.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
     let builder = Builder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some while this one waited.
@@ -158,7 +158,15 @@ type Base = (Summary, Marked<Objects>, Marked<AdjacencyLists>);
 
 impl Builder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
-        Error::WriteIndex { dir: self.directory.dir.clone(), error }
+        Error::WriteIndex { dir: self.directory.path().to_owned(), error }
+    }
+
+    /// Why a stage's file, which is there, cannot be mapped, if so.
+    fn why_unmapped(&self, stage: Stage) -> Option<io::Error> {
+        match self.directory.map(&directory::file_name(&self.file.key(stage))) {
+            Err(OpenError::Io { error, .. }) => Some(error),
+            _ => None,
+        }
     }
 
     /// Reads back what was written just now.
@@ -169,7 +177,7 @@ impl Builder<'_> {
     ) -> Result<Marked<T>, Error> {
         let unreadable = || {
             let what = format!("{} cannot be read back", stage.name());
-            self.write_error(match self.directory.why_unmapped(&self.file.key(stage)) {
+            self.write_error(match self.why_unmapped(stage) {
                 Some(why) => io::Error::new(why.kind(), format!("{what}: {why}")),
                 None => io::Error::other(what),
             })
@@ -198,7 +206,7 @@ impl Builder<'_> {
     /// A scratch arena for so many objects. Refuses what cannot work for want of memory or disk space.
     fn arena(&self, objects: u64, ids_bytes: u64) -> Result<ScratchArena, Error> {
         let memory = self.memory(objects)?;
-        let dir = self.directory.dir.clone();
+        let dir = self.directory.path().to_owned();
         let index = if ids_bytes > 0 { estimate::index_at_least(objects, ids_bytes) } else { 0 };
         // Index and arrays are addresses, in files too.
         let needed_addresses = estimate::addresses(objects, ids_bytes);

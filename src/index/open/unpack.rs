@@ -9,10 +9,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::little_endian::U64;
 
 use hprof_input::file::Mapped;
+use hprof_input::mapped_files::Content;
 use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
 use crate::storage::free_space::free_bytes;
+use crate::storage::private_dir::PrivateDir;
 use crate::storage::store::directory::{self, IndexDirectories, IndexDirectory};
 use crate::storage::store::format::{Key, StageFile, Unusable};
 use hprof_input::progress::Progress;
@@ -38,10 +40,10 @@ pub(crate) fn unpack(
     if let (Some((map, error)), _) = directories.read(key, read_unpacked) {
         return Ok(Unpacked { map, error, kept: false });
     }
-    let into = directory.map_or_else(std::env::temp_dir, |directory| directory.dir.clone());
+    let into = directory.map_or_else(std::env::temp_dir, |directory| directory.path().to_owned());
     // Of an older dump, or damaged: it would take the room of the new one. The lock is held.
     if let Some(directory) = directory {
-        let _ = std::fs::remove_file(directory.dir.join(directory::UNPACKED_DATA));
+        let _ = directory.remove_file(directory::UNPACKED_DATA);
     }
     let path = || dump.path().to_owned();
     let fail = |error| Error::Unpack { path: path(), into: into.clone(), error };
@@ -68,7 +70,7 @@ pub(crate) fn unpack(
     })?;
     let (hash, error) = (passed.hash.digest(), unpacked.error);
     if let Some(file) = nameless {
-        let map = Mapped::of(&file, into.join(directory::UNPACKED_DATA))?;
+        let map = Mapped::of(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
         return Ok(Unpacked { map, error, kept: false });
     }
     let (Some(directory), Some(named)) = (directory, named) else {
@@ -83,20 +85,23 @@ pub(crate) fn unpack(
         })
         .map_err(|error| {
             // Without the file that tells of it nobody will use it.
-            let _ = std::fs::remove_file(directory.dir.join(directory::UNPACKED_DATA));
+            let _ = directory.remove_file(directory::UNPACKED_DATA);
             fail(error)
         })?;
-    let map = Mapped::open(&directory.dir.join(directory::UNPACKED_DATA))?;
+    let map = directory.map(directory::UNPACKED_DATA)?;
     Ok(Unpacked { map, error, kept: true })
 }
 
 /// The unpacked dump beside a good `unpacked` file, if it has the length that it has to have; with the checksum of its
 /// bytes, and what is missing of them.
-pub(crate) fn find_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, u64, Option<String>), Unusable> {
+pub(crate) fn find_unpacked(
+    file: &StageFile,
+    dir: &PrivateDir,
+) -> Result<(Mapped, u64, Option<String>), Unusable> {
     let facts = file.column::<U64>(1)?;
     let [len, hash] = *facts else { return Err(Unusable::Damaged) };
     let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
-    let data = Mapped::open(&dir.join(directory::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
+    let data = dir.map(directory::UNPACKED_DATA).map_err(|_| Unusable::Damaged)?;
     if data.stamp().len != len.get() {
         return Err(Unusable::Damaged);
     }
@@ -104,7 +109,10 @@ pub(crate) fn find_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, u64
 }
 
 /// As [`find_unpacked`], with all bytes read and compared with their checksum.
-pub(crate) fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Option<String>), Unusable> {
+pub(crate) fn read_unpacked(
+    file: &StageFile,
+    dir: &PrivateDir,
+) -> Result<(Mapped, Option<String>), Unusable> {
     let (data, hash, error) = find_unpacked(file, dir)?;
     if xxh3_64(data.bytes()) == hash { Ok((data, error)) } else { Err(Unusable::Damaged) }
 }

@@ -6,6 +6,7 @@
 //!   used only after their checksum was found right.
 //! * `bit_packed` packs columns of small numbers.
 //! * `scratch` has large arrays for building, within the memory budget that [`memory`] finds; beyond, in files.
+//! * `private_dir` are directories that nobody else can change: an index is believed.
 //! * `temporary_files` are removed however the process ends. `free_space` asks the disk.
 //! * `id_map` and `prefetch` are tools for large tables.
 
@@ -18,6 +19,8 @@ pub mod id_map;
 pub mod memory;
 mod pages;
 pub mod prefetch;
+#[cfg_attr(not(unix), allow(dead_code))]
+pub(crate) mod private_dir;
 pub mod scratch;
 pub mod store;
 #[cfg_attr(not(unix), allow(dead_code))]

@@ -8,9 +8,11 @@
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
+
+use super::private_dir::PrivateDir;
 
 /// What is to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +21,7 @@ enum Left {
     /// With all that is in it.
     Tree(PathBuf),
     /// An index directory that this process has made, whose lock it holds: if nothing else is in it.
-    Empty(PathBuf),
+    Empty(Arc<PrivateDir>),
 }
 
 /// All that is there now, in the order in which it came.
@@ -58,20 +60,18 @@ impl Left {
         let _ = match self {
             Self::File(path) => fs::remove_file(path),
             Self::Tree(path) => fs::remove_dir_all(path),
-            Self::Empty(path) => remove_if_empty(path),
+            Self::Empty(dir) => remove_if_empty(dir),
         };
     }
 }
 
-fn remove_if_empty(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        if entry?.file_name() != LOCK {
-            return Ok(());
-        }
+fn remove_if_empty(dir: &PrivateDir) -> io::Result<()> {
+    if dir.names()?.iter().any(|name| name != LOCK) {
+        return Ok(());
     }
     // While it is held: whoever waits for it sees that it is gone, and makes another.
-    fs::remove_file(dir.join(LOCK))?;
-    fs::remove_dir(dir)
+    dir.remove_file(LOCK)?;
+    fs::remove_dir(dir.path())
 }
 
 /// While this lives no temporary file is made, named or removed.
@@ -108,10 +108,19 @@ pub struct Temporary {
 impl Temporary {
     /// Creates a file in `dir`, with the names and permissions of `builder`.
     pub fn create(builder: &Builder<'_, '_>, dir: &Path) -> io::Result<Self> {
+        Self::created(|| builder.tempfile_in(dir))
+    }
+
+    /// Creates a file in an index directory, whose name begins with `prefix`.
+    pub(crate) fn create_in(dir: &PrivateDir, prefix: &str) -> io::Result<Self> {
+        Self::created(|| dir.temporary(prefix))
+    }
+
+    fn created(create: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
         // Held meanwhile: no signal finds a file that is not listed yet.
         let mut left = left_to_add();
         // The name, which the error holds, would say nothing to a user: nor would that of an error below.
-        let file = builder.tempfile_in(dir).map_err(|error| io::Error::from(error.kind()))?;
+        let file = create().map_err(|error| io::Error::from(error.kind()))?;
         let name = Left::File(file.path().to_owned());
         left.push(name.clone());
         Ok(Self { file, listed: Listed(name) })
@@ -129,19 +138,22 @@ impl Temporary {
 
     /// Gives the file its name, in the same directory, in place of what has it.
     pub fn publish(self, path: &Path) -> io::Result<()> {
+        self.named(|file| Ok(file.persist(path).map(drop)?))
+    }
+
+    /// As [`Temporary::publish`], of a file in an index directory.
+    pub(crate) fn publish_in(self, dir: &PrivateDir, name: &str) -> io::Result<()> {
+        self.named(|file| dir.publish(file, name))
+    }
+
+    fn named(self, name: impl FnOnce(NamedTempFile) -> io::Result<()>) -> io::Result<()> {
         let Self { file, listed } = self;
         // Held meanwhile: a signal would remove the file before it has its name, and that would be told as an error.
         let held = left();
-        let named = match file.persist(path) {
-            Err(error) if path.is_dir() => {
-                // An empty directory says nothing, and no file can take its place.
-                fs::remove_dir(path).and_then(|()| Ok(error.file.persist(path)?))
-            }
-            named => Ok(named?),
-        };
+        let named = name(file);
         drop(held);
         drop(listed);
-        named.map(drop)
+        named
     }
 }
 
@@ -273,8 +285,8 @@ fn is_of_this_user(_: &fs::Metadata) -> bool {
 pub(crate) struct MadeDir(Left);
 
 impl MadeDir {
-    pub(crate) fn new(dir: &Path) -> Self {
-        let name = Left::Empty(dir.to_owned());
+    pub(crate) fn new(dir: Arc<PrivateDir>) -> Self {
+        let name = Left::Empty(dir);
         left_to_add().push(name.clone());
         Self(name)
     }
@@ -321,12 +333,13 @@ mod tests {
     #[test]
     fn an_empty_directory_gives_way_and_a_full_one_does_not() {
         let dir = tempfile::tempdir().unwrap();
-        let create = || Temporary::create(Builder::new().prefix(".t-"), dir.path()).unwrap();
+        let private = PrivateDir::open(dir.path()).unwrap();
+        let create = || Temporary::create_in(&private, ".t-").unwrap();
         fs::create_dir(dir.path().join("one")).unwrap();
-        create().publish(&dir.path().join("one")).unwrap();
+        create().publish_in(&private, "one").unwrap();
         assert!(dir.path().join("one").is_file());
         fs::create_dir_all(dir.path().join("two/full")).unwrap();
-        assert!(create().publish(&dir.path().join("two")).is_err());
+        assert!(create().publish_in(&private, "two").is_err());
         assert_eq!(names(dir.path()), ["one", "two"]);
     }
 
@@ -334,12 +347,14 @@ mod tests {
     fn directories_are_removed_if_nothing_is_in_them() {
         let all = tempfile::tempdir().unwrap();
         let (empty, used) = (all.path().join("empty"), all.path().join("used"));
-        for dir in [&empty, &used] {
-            fs::create_dir(dir).unwrap();
+        let made = [&empty, &used].map(|dir| {
+            let (made, is_new) = PrivateDir::create(dir).unwrap();
             fs::write(dir.join(LOCK), "").unwrap();
-        }
+            assert!(is_new);
+            MadeDir::new(made.into())
+        });
         fs::write(used.join("summary"), "").unwrap();
-        drop([MadeDir::new(&empty), MadeDir::new(&used)]);
+        drop(made);
         assert_eq!(
             (names(all.path()), names(&used)),
             (vec!["used".to_owned()], vec![LOCK.to_owned(), "summary".to_owned()])

@@ -65,6 +65,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.estimate {
         return estimate::run(&args.input, &args.output, &options);
     }
+    if args.verify {
+        refused(args, &options);
+    }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
     // What was written just now need not be read again.
@@ -97,7 +100,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Says which directories are not looked into.
+fn refused(args: &Args, options: &Options) {
+    if !args.input.quiet {
+        let lines = Heap::refused_directories(args.input.path(), options);
+        lines.iter().for_each(|text| messages::line("note", text));
+    }
+}
+
 fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
+    refused(args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
         messages::line("note", &format!("{} has no index", args.input.path().display()));

@@ -1,15 +1,17 @@
 //! The directories in which the index of a dump may lie, and how files get there whole.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::format::{Key, StageFile, StageWriter, Unusable};
+use super::lock::{self, Lock};
 use super::stage::Stage;
-use crate::storage::temporary_files::{LOCK, MadeDir, Temporary, TemporaryDir};
+use crate::storage::private_dir::{PrivateDir, is_distrust};
+use crate::storage::temporary_files::{LOCK, Temporary, TemporaryDir};
 use hprof_input::file::{Mapped, OpenError};
 
 /// Data of an unpacked dump.
@@ -55,13 +57,12 @@ impl IndexDirectories {
     pub(crate) fn read<T>(
         &self,
         key: &Key,
-        read: impl Fn(&StageFile, &Path) -> Result<T, Unusable>,
+        read: impl Fn(&StageFile, &PrivateDir) -> Result<T, Unusable>,
     ) -> (Option<T>, Vec<String>) {
         let mut notes = Vec::new();
         let temporary = self.temporary.get().map(TemporaryDir::path);
-        for dir in self.candidates.iter().map(PathBuf::as_path).chain(temporary) {
-            let path = dir.join(file_name(key));
-            let file = match Mapped::open(&path) {
+        for dir in usable(self.candidates.iter().map(PathBuf::as_path).chain(temporary)) {
+            let file = match dir.map(&file_name(key)) {
                 Ok(file) => file,
                 Err(error) => {
                     if !is_missing(&error) {
@@ -70,13 +71,14 @@ impl IndexDirectories {
                     continue;
                 }
             };
-            match StageFile::open(file, key).and_then(|file| read(&file, dir)) {
+            let path = file.path().to_owned();
+            match StageFile::open(file, key).and_then(|file| read(&file, &dir)) {
                 Ok(value) => return (Some(value), Vec::new()),
                 Err(why @ Unusable::Damaged) => {
                     notes.push(format!("{}: {why}; rebuilding it", path.display()));
                 }
                 // It is so with all files there: to be said once.
-                Err(why) => notes.push(format!("{}: {why}; rebuilding it", dir.display())),
+                Err(why) => notes.push(format!("{}: {why}; rebuilding it", dir.path().display())),
             }
         }
         (None, notes)
@@ -88,42 +90,67 @@ impl IndexDirectories {
             // Another thread may have been faster: its directory is as good.
             let _ = self.temporary.set(TemporaryDir::create("hprof-cli-")?);
         }
-        let dir = self.temporary.get().map(|dir| dir.path().to_owned()).ok_or(io::ErrorKind::NotFound)?;
-        Ok(IndexDirectory { dir, is_first: false, is_new: false, is_kept: false })
+        let dir = self.temporary.get().map(TemporaryDir::path).ok_or(io::ErrorKind::NotFound)?;
+        let dir = Arc::new(PrivateDir::open(dir)?);
+        Ok(IndexDirectory { dir, passed_over: None, is_new: false, is_kept: false })
     }
 
-    /// The first place that can be written to, created if need be.
+    /// The first place that can be written to, created if need be. If there is none, the error is that of the first.
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
-        let mut refused = io::Error::from(io::ErrorKind::NotFound);
-        for (rank, dir) in self.candidates.iter().enumerate() {
-            let tried = create_private(dir).and_then(|is_new| {
+        let mut passed_over = None;
+        for path in &self.candidates {
+            let tried = PrivateDir::create(path).and_then(|made| {
                 // Only a file made there tells: permissions lie on network mounts and for root.
-                tempfile::tempfile_in(dir).map(|_| is_new)
+                tempfile::tempfile_in(path).map(|_| made)
             });
             match tried {
-                Ok(is_new) => {
-                    return Ok(IndexDirectory {
-                        dir: dir.clone(),
-                        is_first: rank == 0,
-                        is_new,
-                        is_kept: true,
-                    });
+                Ok((dir, is_new)) => {
+                    return Ok(IndexDirectory { dir: Arc::new(dir), passed_over, is_new, is_kept: true });
                 }
-                Err(error) => refused = error,
+                Err(error) => passed_over = Some(both(passed_over, path, error)),
             }
         }
-        Err(refused)
+        Err(passed_over.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    /// The places that exist.
-    pub(crate) fn existing(&self) -> impl Iterator<Item = &Path> {
-        self.candidates.iter().map(PathBuf::as_path).filter(|dir| dir.is_dir())
+    /// The places that exist and are not refused.
+    pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
+        usable(self.candidates.iter().map(PathBuf::as_path))
+    }
+
+    /// The places that are not used because others could have put anything into them, and why.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (&Path, io::Error)> {
+        let refused = |path: &PathBuf| PrivateDir::open(path).err().filter(is_distrust);
+        self.candidates.iter().filter_map(move |path| Some((path.as_path(), refused(path)?)))
     }
 
     /// The place that is tried first.
     pub(crate) fn first(&self) -> &Path {
         self.candidates.first().map_or(Path::new(""), PathBuf::as_path)
     }
+
+    /// The first place that is not refused.
+    pub(crate) fn first_usable(&self) -> &Path {
+        let is_refused = |path: &Path| self.refused().any(|(refused, _)| refused == path);
+        let usable = self.candidates.iter().find(|path| !is_refused(path));
+        usable.map_or_else(|| self.first(), PathBuf::as_path)
+    }
+}
+
+/// Why the first place cannot be used; also why `path`, a later one, is refused.
+fn both(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
+    match first {
+        None => error,
+        Some(first) if is_distrust(&error) => {
+            io::Error::new(first.kind(), format!("{first}; {} is not used: {error}", path.display()))
+        }
+        Some(first) => first,
+    }
+}
+
+/// Opens the directories that exist, but for those that are refused.
+fn usable<'p>(paths: impl Iterator<Item = &'p Path>) -> impl Iterator<Item = PrivateDir> {
+    paths.filter_map(|path| PrivateDir::open(path).ok())
 }
 
 /// The dump's full path; the dump itself may be gone already.
@@ -149,18 +176,6 @@ fn is_missing(error: &OpenError) -> bool {
     matches!(error, OpenError::Io { error, .. } if missing.contains(&error.kind()))
 }
 
-/// Creates a directory that only its owner may read: an index tells what the dump tells. Tells whether there was none.
-fn create_private(dir: &Path) -> io::Result<bool> {
-    if dir.is_dir() {
-        return Ok(false);
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map(|()| true)
-}
-
 /// The user's cache directory.
 fn user_cache() -> Option<PathBuf> {
     let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -177,116 +192,54 @@ fn user_cache() -> Option<PathBuf> {
 /// A directory that can be written to.
 #[derive(Debug)]
 pub(crate) struct IndexDirectory {
-    pub(crate) dir: PathBuf,
-    /// Whether it is the place that comes first: beside the dump, or the one that was given.
-    pub(crate) is_first: bool,
+    dir: Arc<PrivateDir>,
+    /// Why it is not the place that comes first, beside the dump or the one that was given; `None` if it is.
+    pub(crate) passed_over: Option<io::Error>,
     /// Whether it was made just now.
     is_new: bool,
     /// Whether it stays when this process ends.
     pub(crate) is_kept: bool,
 }
 
-/// Held while an index is built; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    /// Before the file, so that it is still locked when this is dropped.
-    made: Option<MadeDir>,
-    /// `None` where there are no locks (some network mounts): two processes then do the same work twice, and publish the
-    /// same files.
-    file: Option<File>,
-}
-
-/// Locks a directory, calling `waiting` before it waits for another process. With `create`, makes the directory again if
-/// that one has removed it.
-fn lock_dir(dir: &Path, create: bool, mut waiting: impl FnMut()) -> Lock {
-    let path = dir.join(LOCK);
-    let none = Lock { made: None, file: None };
-    let mut made = None;
-    loop {
-        if create {
-            match create_private(dir) {
-                Ok(is_new) => made = is_new.then_some(dir),
-                Err(_) => return none,
-            }
-        }
-        // To open a pipe would wait for its other end.
-        if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
-            return none;
-        }
-        let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else {
-            return none;
-        };
-        let locked = match file.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock) => {
-                waiting();
-                file.lock().is_ok()
-            }
-            Err(TryLockError::Error(_)) => false,
-        };
-        if !locked {
-            return none;
-        }
-        // Whoever removed the index while this process waited has removed the locked file too.
-        if is_at(&file, &path) {
-            return Lock { made: made.map(MadeDir::new), file: Some(file) };
-        }
-    }
-}
-
-/// Whether the open file is still the one with that name.
-fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        file.metadata().map(id).ok() == fs::metadata(path).map(id).ok()
-    }
-    #[cfg(not(unix))]
-    {
-        // An open file cannot be removed there.
-        let _ = (file, path);
-        true
-    }
-}
-
 impl IndexDirectory {
-    /// Why a stage's file, which is there, cannot be mapped, if so.
-    pub(crate) fn why_unmapped(&self, key: &Key) -> Option<io::Error> {
-        match Mapped::open(&self.dir.join(file_name(key))) {
-            Err(OpenError::Io { error, .. }) => Some(error),
-            _ => None,
-        }
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
     }
 
-    /// Takes the lock, calling `waiting` before it waits for another process.
-    pub(crate) fn lock(&self, waiting: impl FnMut()) -> Lock {
-        let mut lock = lock_dir(&self.dir, true, waiting);
-        if lock.file.is_some() {
+    /// Maps a file of it.
+    pub(crate) fn map(&self, name: &str) -> Result<Mapped, OpenError> {
+        self.dir.map(name)
+    }
+
+    /// Removes a file of it.
+    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
+        self.dir.remove_file(name)
+    }
+
+    /// Takes the lock, calling `waiting` before it waits for another process. Fails if that makes no progress.
+    pub(crate) fn lock(&mut self, waiting: impl FnMut()) -> io::Result<Lock> {
+        let (dir, lock) = lock::take_at(self.path(), self.is_new, waiting)?;
+        self.dir = dir;
+        if lock.is_held() {
             self.sweep();
-            if self.is_new && lock.made.is_none() {
-                lock.made = Some(MadeDir::new(&self.dir));
-            }
         }
-        lock
+        Ok(lock)
     }
 
     /// Removes what a process that died has left. To be called with the lock held.
     fn sweep(&self) {
-        let Ok(entries) = fs::read_dir(&self.dir) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+        for name in self.dir.names().unwrap_or_default() {
+            if name.starts_with(TEMPORARY) {
                 // If it cannot be removed it only takes space.
-                let _ = fs::remove_file(entry.path());
+                let _ = self.dir.remove_file(&name);
             }
         }
     }
 
     /// A temporary file in this directory, to be published by [`IndexDirectory::publish`].
     pub(crate) fn temporary(&self) -> io::Result<Temporary> {
-        Temporary::create(tempfile::Builder::new().prefix(TEMPORARY), &self.dir)
+        Temporary::create_in(&self.dir, TEMPORARY)
     }
 
     /// Gives a temporary file its name, replacing an older one at once.
@@ -294,7 +247,7 @@ impl IndexDirectory {
     /// Nothing is synced to the device: a file that a power failure cuts is recognised by its length and checksums and
     /// is built again, which is cheaper than making every run wait for the disk.
     pub(crate) fn publish(&self, file: Temporary, name: &str) -> io::Result<()> {
-        file.publish(&self.dir.join(name))
+        file.publish_in(&self.dir, name)
     }
 
     /// Writes and publishes a stage's file.
@@ -315,35 +268,29 @@ impl IndexDirectory {
 
 /// Removes the files of an index that this program makes, and the directory if nothing else is in it. Waits for a process
 /// that builds it. Returns the number of bytes that were freed.
-pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
-    let lock = lock_dir(dir, false, || {});
+pub(crate) fn remove(dir: &PrivateDir) -> io::Result<u64> {
+    // Another process was faster.
+    let Some(lock) = lock::take(dir, || {})? else { return Ok(0) };
     let mut freed = 0;
-    let entries = match fs::read_dir(dir) {
-        // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+    for name in dir.names()? {
         let stage = name.split('.').next().unwrap_or_default();
         let numbered = name.strip_prefix(stage).is_some_and(|rest| {
             rest.is_empty() || rest.strip_prefix('.').is_some_and(|number| number.parse::<u32>().is_ok())
         });
         let is_stage = numbered && Stage::ALL.iter().any(|known| known.name() == stage);
         if is_stage || name == UNPACKED_DATA || name.starts_with(TEMPORARY) {
-            freed += entry.metadata().map_or(0, |metadata| metadata.len());
-            fs::remove_file(entry.path())?;
+            freed += dir.len_of(&name).unwrap_or(0);
+            dir.remove_file(&name)?;
         }
     }
     // Last, and while it is held: whoever waits for it sees that it is gone, and takes a new one.
-    if let Err(error) = fs::remove_file(dir.join(LOCK))
+    if let Err(error) = dir.remove_file(LOCK)
         && error.kind() != io::ErrorKind::NotFound
     {
         return Err(error);
     }
     drop(lock);
-    match fs::remove_dir(dir) {
+    match fs::remove_dir(dir.path()) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
             Err(error)
         }

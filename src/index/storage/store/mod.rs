@@ -3,13 +3,15 @@
 //! * `format` writes and reads a stage's file: header, section table, sections, checksums.
 //! * `identity` tells whether a file belongs to a dump.
 //! * `stage` lists the stages.
-//! * `directory` chooses the directory, publishes files by rename and takes the lock.
+//! * `directory` chooses the directory and publishes files by rename.
+//! * `lock` is held by the process that builds.
 //!
 //! `docs/index-format.md` describes the bytes.
 
 pub(crate) mod directory;
 pub(crate) mod format;
 pub(crate) mod identity;
+pub(crate) mod lock;
 mod stage;
 
 pub use format::FORMAT_VERSION;

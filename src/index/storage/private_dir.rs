@@ -1,0 +1,315 @@
+//! Directories that nobody but their user can change, and the files in them.
+//!
+//! An index is believed, replaced and removed, and it may lie where others can write: beside a dump in `/tmp`, say. So a
+//! directory or file is used only if it is no symbolic link, belongs to this user or to root, and cannot be written to by
+//! others. A directory is opened once, and files are reached through the open directory: whoever can rename it puts nothing
+//! else in its place. Where files have no owners, only links are refused.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use hprof_input::file::{Mapped, OpenError};
+use hprof_input::mapped_files::Content;
+
+/// Why a directory or file is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Distrust {
+    /// It leads elsewhere, which others may decide.
+    #[error("it is a symbolic link")]
+    Link,
+    /// Its owner can put anything into it.
+    #[error("it belongs to another user (UID {0})")]
+    Owner(u32),
+    /// All of a group, or everybody, can do so.
+    #[error("others can write to it (`chmod go-w` keeps them out)")]
+    Writable,
+}
+
+impl From<Distrust> for io::Error {
+    fn from(distrust: Distrust) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, distrust)
+    }
+}
+
+/// Tells whether an error says that something was not trusted.
+pub(crate) fn is_distrust(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Distrust>())
+}
+
+/// An open directory that only its user can change.
+#[derive(Debug)]
+pub(crate) struct PrivateDir {
+    path: PathBuf,
+    #[cfg(unix)]
+    dir: std::os::fd::OwnedFd,
+}
+
+/// Equal if they have the same path.
+impl PartialEq for PrivateDir {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for PrivateDir {}
+
+/// Refuses what others can change.
+fn check(metadata: &fs::Metadata) -> Result<(), Distrust> {
+    if metadata.is_symlink() {
+        return Err(Distrust::Link);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let owner = metadata.uid();
+        if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+            return Err(Distrust::Owner(owner));
+        }
+        if metadata.mode() & 0o022 != 0 {
+            return Err(Distrust::Writable);
+        }
+    }
+    Ok(())
+}
+
+impl PrivateDir {
+    /// Opens a directory.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        // Looked at before it is opened: this says of a link that it is one, whatever it leads to.
+        let metadata = fs::symlink_metadata(path)?;
+        check(&metadata)?;
+        if !metadata.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Self::open_checked(path)
+    }
+
+    /// Opens a directory, or creates one that only its user may read: an index tells what the dump tells. Returns whether
+    /// there was none.
+    pub(crate) fn create(path: &Path) -> io::Result<(Self, bool)> {
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return Ok((opened?, false)),
+        }
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        if let Some(parent) = path.parent() {
+            builder.recursive(true).create(parent)?;
+        }
+        let is_new = match builder.recursive(false).create(path) {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            created => created.map(|()| true)?,
+        };
+        let opened = Self::open(path);
+        if opened.is_err() && is_new {
+            // A file system without permissions. An empty directory would only be in the way.
+            let _ = fs::remove_dir(path);
+        }
+        Ok((opened?, is_new))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Maps a file for reading.
+    pub(crate) fn map(&self, name: &str) -> Result<Mapped, OpenError> {
+        let path = self.path.join(name);
+        let file = match self.read(name) {
+            Ok(file) => file,
+            Err(error) => return Err(OpenError::Io { what: "open", path, error }),
+        };
+        let kind = file.metadata().map(|metadata| metadata.file_type());
+        match kind {
+            Ok(kind) if kind.is_dir() => Err(OpenError::Directory(path)),
+            Ok(kind) if !kind.is_file() => Err(OpenError::NotAFile(path)),
+            _ => Mapped::of(&file, path, Content::File),
+        }
+    }
+
+    /// Creates a file of a random name that begins with `prefix`, to be written.
+    pub(crate) fn temporary(&self, prefix: &str) -> io::Result<NamedTempFile> {
+        Builder::new().prefix(prefix).make_in(&self.path, |path| self.create_new(path))
+    }
+}
+
+#[cfg(unix)]
+impl PrivateDir {
+    fn open_checked(path: &Path) -> io::Result<Self> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        // What was looked at by its name may be another by now.
+        check(&dir.metadata()?)?;
+        Ok(Self { path: path.to_owned(), dir: dir.into() })
+    }
+
+    /// Opens what has this name, without waiting for the other end of a pipe.
+    fn open_at(&self, name: &Path, flags: rustix::fs::OFlags) -> io::Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => Ok(File::from(file)),
+            // Some systems have other names for this error.
+            Err(_) if self.stat(name).is_ok_and(|stat| is_link(&stat)) => Err(Distrust::Link.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn stat(&self, name: &Path) -> io::Result<rustix::fs::Stat> {
+        Ok(rustix::fs::statat(&self.dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    fn read(&self, name: &str) -> io::Result<File> {
+        let file = self.open_at(name.as_ref(), rustix::fs::OFlags::RDONLY)?;
+        check(&file.metadata()?)?;
+        Ok(file)
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<File> {
+        use rustix::fs::OFlags;
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        self.open_at(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Opens a file to be locked, creating it if need be.
+    pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
+        use rustix::fs::OFlags;
+        let file = self.open_at(name.as_ref(), OFlags::WRONLY | OFlags::CREATE)?;
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Whether the open file is still the one with that name.
+    pub(crate) fn is_at(&self, file: &File, name: &str) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let here = self.stat(name.as_ref()).ok().map(|stat| (id(stat.st_dev), id(stat.st_ino)));
+        let open =
+            file.metadata().ok().map(|metadata| (i128::from(metadata.dev()), i128::from(metadata.ino())));
+        here.is_some() && here == open
+    }
+
+    /// Length of what has this name, itself.
+    pub(crate) fn len_of(&self, name: &str) -> io::Result<u64> {
+        Ok(u64::try_from(self.stat(name.as_ref())?.st_size).unwrap_or(0))
+    }
+
+    /// Gives a file of this directory its name, in place of what has it.
+    pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
+        let from = file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        let rename = || rustix::fs::renameat(&self.dir, &from, &self.dir, name).map_err(io::Error::from);
+        let named = match rename() {
+            // An empty directory says nothing, and no file can take its place.
+            Err(error) if self.stat(name.as_ref()).is_ok_and(|stat| is_dir(&stat)) => {
+                self.remove_dir_at(name).map_err(|_| error).and_then(|()| rename())
+            }
+            named => named,
+        };
+        named?;
+        // There is none of that name any more.
+        let _ = file.into_temp_path().keep();
+        Ok(())
+    }
+
+    fn remove_dir_at(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::REMOVEDIR)?)
+    }
+
+    /// Removes a file, or a link itself.
+    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty())?)
+    }
+
+    /// The names of all that is in it. One that is not UTF-8 is shown with U+FFFD, and is none of an index.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// A device or inode number; systems have several types for them.
+#[cfg(unix)]
+fn id(number: impl TryInto<i128>) -> i128 {
+    number.try_into().unwrap_or(-1)
+}
+
+#[cfg(unix)]
+fn is_link(stat: &rustix::fs::Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink()
+}
+
+#[cfg(unix)]
+fn is_dir(stat: &rustix::fs::Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir()
+}
+
+/// Directories are not opened: files are reached by their paths.
+#[cfg(not(unix))]
+impl PrivateDir {
+    fn open_checked(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned() })
+    }
+
+    fn read(&self, name: &str) -> io::Result<File> {
+        let path = self.path.join(name);
+        check(&fs::symlink_metadata(&path)?)?;
+        File::open(path)
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<File> {
+        File::options().read(true).write(true).create_new(true).open(path)
+    }
+
+    /// Opens a file to be locked, creating it if need be.
+    pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
+        let path = self.path.join(name);
+        if fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        File::options().create(true).truncate(false).write(true).open(path)
+    }
+
+    /// Whether the open file is still the one with that name: an open file cannot be removed there.
+    pub(crate) fn is_at(&self, _: &File, _: &str) -> bool {
+        true
+    }
+
+    /// Length of what has this name, itself.
+    pub(crate) fn len_of(&self, name: &str) -> io::Result<u64> {
+        fs::symlink_metadata(self.path.join(name)).map(|metadata| metadata.len())
+    }
+
+    /// Gives a file of this directory its name, in place of what has it.
+    pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
+        let path = self.path.join(name);
+        match file.persist(&path) {
+            // An empty directory says nothing, and no file can take its place.
+            Err(error) if path.is_dir() => {
+                fs::remove_dir(&path).and_then(|()| Ok(error.file.persist(&path).map(drop)?))
+            }
+            named => Ok(named.map(drop)?),
+        }
+    }
+
+    /// Removes a file, or a link itself.
+    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    /// The names of all that is in it.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+        fs::read_dir(&self.path)?.map(name).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! The lock of an index directory: one process builds, others wait for it, but not for ever.
+//!
+//! Whoever holds the lock touches its file once a second. A process that is stopped, or that holds the lock to be in the
+//! way, does not; others then answer without the directory.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use crate::storage::private_dir::PrivateDir;
+use crate::storage::temporary_files::{LOCK, MadeDir};
+
+/// How often the file is touched.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long a process waits for the next touch.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest pause between two looks at the lock.
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+/// How often a directory is created that others remove at the same time.
+const MAX_CREATIONS: usize = 100;
+/// Bytes of the stack of the thread that touches the file.
+const STACK_BYTES: usize = 1 << 16;
+
+/// Held while an index is built; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    // Dropped in this order: while it is locked the directory is removed if it is empty, and the file touched.
+    made: Option<MadeDir>,
+    _touches: Option<Touches>,
+    /// `None` where there are no locks (some network mounts): two processes then do the same work twice, and publish the
+    /// same files.
+    file: Option<Arc<File>>,
+}
+
+impl Lock {
+    fn none() -> Self {
+        Self { made: None, _touches: None, file: None }
+    }
+
+    /// Whether there was a lock to take.
+    pub(crate) fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// A thread that touches a file.
+#[derive(Debug)]
+struct Touches {
+    /// Dropped first, which ends the thread.
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Touches {
+    /// Touches a file from now on. Without a thread others only wait for too short a time.
+    fn start(file: &Arc<File>) -> Option<Self> {
+        touch(file);
+        let (end, ended) = channel();
+        let file = file.clone();
+        let touches = move || {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                touch(&file);
+            }
+        };
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(touches).ok()?;
+        Some(Self { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for Touches {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        // It has the file too, which stays locked as long as anybody has it.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn touch(file: &File) {
+    // Others give up too early if it cannot be done.
+    let _ = file.set_modified(SystemTime::now());
+}
+
+/// Takes the lock of an open directory, calling `waiting` before it waits for another process. `None` if the directory was
+/// removed.
+pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Option<Lock>> {
+    loop {
+        let file = match dir.open_lock(LOCK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(_) => return Ok(Some(Lock::none())),
+            Ok(file) => file,
+        };
+        if !wait(&file, &mut waiting)? {
+            return Ok(Some(Lock::none()));
+        }
+        // Whoever removed the index while this process waited has removed the locked file too.
+        if dir.is_at(&file, LOCK) {
+            let file = Arc::new(file);
+            return Ok(Some(Lock { made: None, _touches: Touches::start(&file), file: Some(file) }));
+        }
+    }
+}
+
+/// Opens and locks a directory, and creates it if it was removed. One that was created here, or just now if `is_new`, is
+/// removed again if nothing comes into it.
+pub(crate) fn take_at(
+    path: &Path,
+    mut is_new: bool,
+    mut waiting: impl FnMut(),
+) -> io::Result<(Arc<PrivateDir>, Lock)> {
+    for _ in 0..MAX_CREATIONS {
+        let (dir, is_created) = PrivateDir::create(path)?;
+        is_new |= is_created;
+        if let Some(mut lock) = take(&dir, &mut waiting)? {
+            let dir = Arc::new(dir);
+            lock.made = (is_new && lock.is_held()).then(|| MadeDir::new(dir.clone()));
+            return Ok((dir, lock));
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// Locks a file. Returns `false` where there are no locks.
+fn wait(file: &File, waiting: &mut impl FnMut()) -> io::Result<bool> {
+    let mut touched = None;
+    let mut waited = Duration::ZERO;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(_)) => return Ok(false),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let now = file.metadata().and_then(|metadata| metadata.modified()).ok();
+        if touched.is_none() {
+            waiting();
+        }
+        if touched != Some(now) {
+            (touched, waited) = (Some(now), Duration::ZERO);
+        }
+        if waited >= PATIENCE {
+            let text = format!(
+                "another process holds its lock and has made no progress for {} seconds",
+                PATIENCE.as_secs()
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        std::thread::sleep(pause);
+        // What this process was stopped for is no time that it has waited.
+        waited += pause;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_touched_while_it_is_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        let (open, lock) = take_at(&path, false, || {}).unwrap();
+        let modified = || fs::metadata(path.join(LOCK)).unwrap().modified().unwrap();
+        let before = modified();
+        for _ in 0..600 {
+            if modified() != before {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(lock.is_held() && modified() != before);
+        drop((lock, open));
+        assert!(!path.exists(), "nothing came into it");
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_has_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        let (open, _) = PrivateDir::create(&path).unwrap();
+        assert!(take(&open, || {}).unwrap().is_some_and(|lock| lock.is_held()));
+        fs::remove_dir_all(&path).unwrap();
+        // Where an open directory cannot be removed it is still there.
+        assert!(take(&open, || {}).unwrap().is_none() || cfg!(not(unix)));
+    }
+}
