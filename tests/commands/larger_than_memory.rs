@@ -201,6 +201,82 @@ fn a_limit_of_addresses_is_an_error_with_a_way_out() {
     assert!(codes.contains(&2) && codes.last() == Some(&0), "{codes:?}");
 }
 
+/// Dumps of millions of the same small record, which packs a thousand times: of each its name and its bytes, as gzip.
+#[cfg(target_os = "linux")]
+fn long_tables() -> Vec<(&'static str, Vec<u8>)> {
+    const ROWS: usize = 4_000_000;
+    let mut model = HeapModel::default();
+    let object = model.class("java.lang.Object", None, &[]);
+    let id = model.instance(object, &[]).0.to_be_bytes();
+    let start = model.write(&Options { end: hprof_writer::EndRecord::Missing, ..Options::hotspot() }).bytes();
+    let record = |tag: u8, body: &[u8]| {
+        let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&[tag, 0, 0, 0, 0][..], &length, body].concat()
+    };
+    let root = [&[0xff][..], &id].concat();
+    let local = [&[0x03][..], &id, &[0, 0, 0, 1, 0, 0, 0, 0]].concat();
+    let many = |row: &[u8]| record(0x1c, &row.repeat(40_000)).repeat(ROWS / 40_000);
+    let end = record(0x2c, &[]);
+    let packed = |middle: Vec<u8>| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        [&start[..], &middle, &end]
+            .iter()
+            .for_each(|part| std::io::Write::write_all(&mut out, part).unwrap());
+        out.finish().unwrap()
+    };
+    vec![
+        ("roots", packed(many(&root))),
+        ("locals", packed(many(&local))),
+        ("segments", packed(record(0x1c, &root).repeat(ROWS))),
+        ("strings", packed(record(0x01, &id).repeat(ROWS))),
+        ("traces", packed(record(0x05, &[0; 12]).repeat(ROWS))),
+    ]
+}
+
+/// The kernel gives no more than twice the budget, and a little: what was taken beyond ended the process by a signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_as_long_as_the_file_says_keep_within_the_budget() {
+    for (name, bytes) in long_tables() {
+        let (dump, dir) = (Dump::of(&bytes), tempfile::tempdir().unwrap());
+        let run = |memory: &str, limit: &str, command: &str| {
+            let arguments =
+                [command, dump.path.to_str().unwrap(), "--index-dir", dir.path().to_str().unwrap()];
+            limited(limit, &[&arguments[..], &["--threads", "2", "--memory", memory]].concat())
+        };
+        for command in ["histo", "index"] {
+            let refused = run("80MB", "-d 130000", command);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert_eq!(refused.status.code(), Some(2), "{command}, {name}: {}: {said}", refused.status);
+            let numbers = said.contains("it needs at least") && said.contains("--memory leaves");
+            assert!(numbers && said.contains("hint: raise --memory"), "{command}, {name}: {said}");
+        }
+        // Nothing is wrong with it otherwise.
+        let output = run("1GB", "-d 1000000", "histo");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{name}: {}: {said}", output.status);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_as_long_as_the_file_says_are_refused_under_a_limit_of_addresses() {
+    for (name, bytes) in long_tables() {
+        let (dump, dir) = (Dump::of(&bytes), tempfile::tempdir().unwrap());
+        let mut codes = Vec::new();
+        for megabytes in [300, 400, 500, 1500] {
+            let limit = format!("-v {}", megabytes * 1000);
+            let arguments = ["index", dump.path.to_str().unwrap(), "--threads", "2", "--index-dir"];
+            let run = limited(&limit, &[&arguments[..], &[dir.path().to_str().unwrap()]].concat());
+            let said = String::from_utf8_lossy(&run.stderr).into_owned();
+            let code = run.status.code().unwrap_or_else(|| panic!("{name}, {limit}: {}: {said}", run.status));
+            assert!(code != 2 || said.contains("ulimit -v"), "{name}, {limit}: {said}");
+            codes.push(code);
+        }
+        assert!(codes.contains(&2) && matches!(codes.last(), Some(0 | 3)), "{name}: {codes:?}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_dump_that_cannot_be_mapped_says_why() {

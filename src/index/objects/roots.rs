@@ -11,7 +11,7 @@ use hprof_parser::{RootKind, TraceSerial};
 
 use super::address_index::AddressIndex;
 use crate::model::summary::Summary;
-use crate::model::tables::NONE;
+use crate::model::tables::{NONE, RootRow};
 
 /// A GC root whose object is in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,19 @@ fn is_of_thread(kind: RootKind) -> bool {
 }
 
 impl Roots {
+    /// Bytes that finding the objects of all roots takes at most: rows, threads by serial number, and what
+    /// [`Roots::objects`] or [`Roots::locals`] makes of them.
+    pub(crate) fn bytes(summary: &Summary) -> u64 {
+        const OF_A_THREAD: u64 = 48;
+        const OF_A_PAIR: u64 = 8;
+        let roots = summary.roots();
+        let is_thread = |row: &&RootRow| row.kind == RootKind::ThreadObject.tag();
+        let threads = roots.iter().filter(is_thread).count() + summary.tables().threads.len();
+        (roots.len() as u64)
+            .saturating_mul(size_of::<Root>() as u64 + OF_A_PAIR)
+            .saturating_add((threads as u64).saturating_mul(OF_A_THREAD))
+    }
+
     /// Finds the objects of all roots.
     pub(crate) fn new(summary: &Summary, addresses: &AddressIndex) -> Self {
         let mut threads: Vec<(u32, ObjectIndex, TraceSerial)> = (summary.tables().threads.iter())
@@ -82,7 +95,8 @@ impl Roots {
         threads.dedup_by_key(|(serial, ..)| *serial);
         let by_serial: IdMap<u32, ObjectIndex> =
             threads.iter().map(|(serial, object, _)| (*serial, *object)).collect();
-        let mut roots = Self { threads, ..Self::default() };
+        let rows = Vec::with_capacity(summary.roots().len());
+        let mut roots = Self { rows, threads, ..Self::default() };
         let mut sticky = false;
         for row in summary.roots() {
             let Some(kind) = RootKind::from_tag(row.kind) else { continue };
@@ -120,8 +134,11 @@ impl Roots {
 
     fn assume_boot_classes(&mut self, summary: &Summary, addresses: &AddressIndex) {
         let boot = summary.classes().iter().filter(|class| class.is_dumped() && class.loader.get() == 0);
-        let objects = boot.filter_map(|class| addresses.index_of(class.id.into()));
-        let rows = objects.map(|object| Root {
+        let objects: Vec<ObjectIndex> =
+            boot.filter_map(|class| addresses.index_of(class.id.into())).collect();
+        // Not twice as many as there are.
+        self.rows.reserve_exact(objects.len());
+        let rows = objects.into_iter().map(|object| Root {
             object,
             kind: RootKind::StickyClass,
             thread_serial: None,

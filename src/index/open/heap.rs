@@ -97,6 +97,7 @@ impl Heap {
             (Some(summary), Some(stages)) => (summary, stages, false),
             _ => stages::build(&file, purpose, progress)?,
         };
+        file.check_roots(&summary)?;
         let graph = stages.into_graph(&file, &summary);
         Ok((Self { file, summary: summary.hiding_values(options.hide_values), fresh }, graph))
     }

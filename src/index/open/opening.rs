@@ -8,10 +8,12 @@ use super::options::Options;
 use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::model::summary::Summary;
+use crate::objects::roots::Roots;
 use crate::scan::build_summary::{self, Built};
 use crate::scan::error::ScanError;
 use crate::scan::sample;
 use crate::scan::source::Source;
+use crate::storage::allowance::Allowance;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory;
 use crate::storage::private_dir::is_distrust;
@@ -215,6 +217,13 @@ impl Opening {
     ) -> Result<Built, Error> {
         build_summary::build(source, self.options.heap_dump, collect_ids, progress)
             .map_err(|error| self.scan_error(error))
+    }
+
+    /// Refuses a dump with so many roots that what is made of them takes more than the memory that there is.
+    pub(crate) fn check_roots(&self, summary: &Summary) -> Result<(), Error> {
+        let bytes = Roots::bytes(summary);
+        let allowance = Allowance::of(memory::available(self.options.memory_bytes));
+        allowance.take(bytes).map_err(|error| self.scan_error(error.into()))
     }
 
     /// Says that the dump has changed, if it has.

@@ -251,6 +251,7 @@ impl Builder<'_> {
         };
         let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
         let summary = built.summary;
+        file.check_roots(&summary)?;
         let sizes = Sizes::new(&summary, None);
         let locals = Roots::new(&summary, &addresses).locals();
         let class_objects = placing::class_objects(&summary, &addresses);
@@ -318,6 +319,7 @@ impl Builder<'_> {
             Some(weights) => weights,
             None => self.weights(&arena, source, summary, objects)?,
         };
+        file.check_roots(summary)?;
         let roots = Roots::new(summary, &objects.addresses).objects();
         let roots: Vec<u32> = roots.into_iter().map(|root| root.0).collect();
         let class_objects = ClassObjects::new(summary, &objects.addresses);

@@ -23,6 +23,7 @@ use crate::model::problem::{Problem, ProblemKind, Severity};
 use crate::model::summary::{Summary, Tables};
 use crate::model::tables::*;
 use crate::model::text_pool::TextPool;
+use crate::storage::allowance::{Allowance, bytes};
 use hprof_input::progress::Progress;
 
 /// What building brought.
@@ -41,12 +42,15 @@ pub(crate) fn build(
     collect_ids: bool,
     progress: &dyn Progress,
 ) -> Result<Built, ScanError> {
-    let mut contents = record_walk::read(source.bytes, &source.header);
+    let allowance = Allowance::of(source.memory);
+    let mut contents = record_walk::read(source.bytes, &source.header, &allowance)?;
     let number = contents.heap_dump_number(heap_dump)?;
+    allowance.take(contents.narrow_bytes())?;
     contents.narrow(number);
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
-    let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress)?;
+    let (scan, ids, plan) = scan_dump(source, &contents, dump, &allowance, collect_ids, progress)?;
+    allowance.take(record_bytes(&contents, dump, &scan))?;
     let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan);
     Ok(Built { summary: parts.finish(source, &plan), ids, plan })
 }
@@ -213,6 +217,26 @@ const LOOKUP_BYTES: u64 = 2 << 30;
 /// Heap dumps that are listed: a hostile file can hold millions.
 const LISTED_HEAP_DUMPS: usize = 1000;
 
+/// Bytes that [`fill_records`] allocates.
+fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &Scanned) -> u64 {
+    let places = contents.strings.len() + contents.frames.len() + contents.traces.len();
+    let records =
+        [&contents.alloc_sites, &contents.cpu_samples, &contents.heap_summaries, &contents.control_settings];
+    let records = records.iter().map(|offsets| offsets.len()).sum::<usize>()
+        + contents.unloads.len()
+        + contents.ended_threads.len();
+    [
+        bytes::<PlaceRow>(places),
+        bytes::<LoadRow>(contents.loads.len()),
+        bytes::<ThreadRow>(contents.threads.len()),
+        bytes::<SegmentRow>(dump.segments.len()),
+        bytes::<RecordRow>(records),
+        bytes::<RootRow>(scan.roots.len()),
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}
+
 /// The tables of what stands at the top level.
 fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scanned) {
     let places = |places: &[RecordLocation]| -> Vec<PlaceRow> {
@@ -259,13 +283,7 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
     add(tag::CPU_SAMPLES, &mut contents.cpu_samples.iter().copied());
     add(tag::CONTROL_SETTINGS, &mut contents.control_settings.iter().copied());
     tables.records = records.into();
-    let roots = scan.roots.iter().map(|(_, root)| RootRow {
-        id: root.id.into(),
-        thread: root.thread.unwrap_or(NONE).into(),
-        frame: root.frame.unwrap_or(NONE).into(),
-        kind: root.kind.tag(),
-    });
-    tables.roots = roots.collect::<Vec<_>>().into();
+    tables.roots = scan.roots.iter().map(|(_, root)| *root).collect::<Vec<_>>().into();
 }
 
 /// Android's heaps, each once: number and name.

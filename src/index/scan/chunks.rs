@@ -135,7 +135,7 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
 
 /// Makes chunks: whole segments, and giant ones between the boundaries that `boundaries(start, end)` finds.
 fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Chunk> {
-    let mut chunks = Vec::new();
+    let mut chunks = Vec::with_capacity(dump.segments.len());
     for segment in &dump.segments {
         let mut start = segment.start;
         let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use hprof_parser::heap::{HeapVisitor, Instance, Root};
+use hprof_parser::heap::{HeapVisitor, Instance};
 use hprof_parser::{ObjectId, RootKind};
+use zerocopy::little_endian::U64;
 
 use super::chunks::{Chunk, Plan};
 use super::class_rows;
@@ -11,6 +12,7 @@ use super::source::Source;
 use super::tallies::Scanned;
 use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
+use crate::model::tables::{NONE, RootRow};
 use crate::storage::id_map::IdSet;
 
 /// What is known of the end of a heap dump that was read, before roots are assumed.
@@ -58,7 +60,7 @@ pub(crate) fn assume_threads(
     scan: &mut Scanned,
     plan: &Plan,
 ) {
-    if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
+    if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
         return;
     }
     struct Finder<'t> {
@@ -94,6 +96,11 @@ pub(crate) fn assume_threads(
         found.len()
     );
     scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
-    let root = |id| Root { kind: RootKind::Unknown, id, thread: None, frame: None };
-    scan.roots.extend(found.into_iter().map(|(offset, id)| (offset, root(id))));
+    let root = |id: ObjectId| RootRow {
+        id: id.into(),
+        thread: NONE.into(),
+        frame: NONE.into(),
+        kind: RootKind::Unknown.tag(),
+    };
+    scan.roots.extend(found.into_iter().map(|(offset, id)| (U64::new(offset as u64), root(id))));
 }

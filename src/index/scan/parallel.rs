@@ -60,14 +60,17 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
         if let Some(why) = counted.misfit {
             stop(Retry::Misfit(why));
         }
-        done.lock().unwrap_or_else(PoisonError::into_inner).merge(counted);
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.merge(counted, task.allowance).is_err() {
+            stop(Retry::Misfit(Misfit::Memory));
+        }
     });
     if let Some(why) = retry.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(why);
     }
     let mut scan = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     scan.class_dumps.sort_unstable();
-    scan.roots.sort_unstable_by_key(|(offset, _)| *offset);
+    scan.roots.sort_unstable_by_key(|(offset, _)| offset.get());
     scan.heaps.sort_unstable();
     scan.stack_chunks.sort_unstable();
     scan.chunk_ids.sort_unstable_by_key(|ids| ids.chunk.start);

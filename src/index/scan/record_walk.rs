@@ -12,6 +12,8 @@ use hprof_parser::{FormatError, Header};
 use super::search_budget::{ENOUGH, Search};
 use super::top_level::{Contents, HeapDump, RecordLocation, Segment};
 use crate::model::problem::{Problem, ProblemKind};
+use crate::storage::allowance::Allowance;
+use crate::storage::memory::NoMemory;
 
 /// Problems kept at most.
 const MAX_PROBLEMS: usize = 200;
@@ -21,9 +23,14 @@ const ENOUGH_BEHIND_HEAP: usize = 64;
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
 /// Walks over the records of `bytes`, whose header is `header`.
-pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
+///
+/// # Errors
+/// [`NoMemory`] if there are too many to be kept.
+pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Result<Contents, NoMemory> {
     let mut walk = RecordWalk {
         bytes,
+        allowance,
+        no_memory: None,
         reader: BodyReader::new(bytes, header.id_size),
         contents: Contents::default(),
         inside: false,
@@ -34,11 +41,14 @@ pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
         mangled: OnceCell::new(),
     };
     walk.run(header.len);
-    walk.contents
+    walk.no_memory.map_or(Ok(walk.contents), Err)
 }
 
 struct RecordWalk<'a> {
     bytes: &'a [u8],
+    /// What tables may take; if they cannot, the walk ends.
+    allowance: &'a Allowance,
+    no_memory: Option<NoMemory>,
     reader: BodyReader<'a>,
     contents: Contents,
     /// Inside a heap dump made of segments.
@@ -54,11 +64,27 @@ struct RecordWalk<'a> {
     mangled: OnceCell<Option<&'static str>>,
 }
 
+/// Appends to tables, and notes if one cannot grow.
+struct Table<'w> {
+    allowance: &'w Allowance,
+    no_memory: &'w mut Option<NoMemory>,
+}
+
+impl Table<'_> {
+    fn push<T>(&mut self, table: &mut Vec<T>, row: T) {
+        if let Err(error) = self.allowance.push(table, row) {
+            *self.no_memory = Some(error);
+        }
+    }
+}
+
 impl RecordWalk<'_> {
     fn run(&mut self, start: usize) {
         let len = self.bytes.len();
         let mut at = start;
-        while let Some(first) = self.bytes.get(at) {
+        while let Some(first) = self.bytes.get(at)
+            && self.no_memory.is_none()
+        {
             if matches!(first, 0 | b' ' | b'\r' | b'\n') && self.is_blank(at) {
                 self.stray(at);
                 break;
@@ -194,28 +220,45 @@ impl RecordWalk<'_> {
     fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
         let place = |id| RecordLocation { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
-        let contents = &mut self.contents;
+        let Self { contents, allowance, no_memory, .. } = self;
+        let mut kept = Table { allowance, no_memory };
         match record.tag {
-            tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
+            tag::STRING => {
+                self.reader.string(record).map(|(id, _)| kept.push(&mut contents.strings, place(id)))
+            }
             tag::LOAD_CLASS => self.reader.load_class(record).map(|load| {
-                contents.loads.push(load);
-                contents.load_offsets.push(offset);
+                kept.push(&mut contents.loads, load);
+                kept.push(&mut contents.load_offsets, offset);
             }),
-            tag::UNLOAD_CLASS => self.reader.serial(record).map(|serial| contents.unloads.push(serial)),
-            tag::FRAME => self.reader.frame(record).map(|frame| contents.frames.push(place(frame.id))),
-            tag::TRACE => {
-                self.reader.trace(record).map(|trace| contents.traces.push(place(trace.serial.0.into())))
+            tag::UNLOAD_CLASS => {
+                self.reader.serial(record).map(|serial| kept.push(&mut contents.unloads, serial))
             }
-            tag::START_THREAD => self.reader.start_thread(record).map(|thread| contents.threads.push(thread)),
-            tag::END_THREAD => self.reader.serial(record).map(|serial| contents.ended_threads.push(serial)),
-            tag::ALLOC_SITES => self.reader.alloc_sites(record).map(|_| contents.alloc_sites.push(offset)),
-            tag::CPU_SAMPLES => self.reader.cpu_samples(record).map(|_| contents.cpu_samples.push(offset)),
+            tag::FRAME => {
+                self.reader.frame(record).map(|frame| kept.push(&mut contents.frames, place(frame.id)))
+            }
+            tag::TRACE => self
+                .reader
+                .trace(record)
+                .map(|trace| kept.push(&mut contents.traces, place(trace.serial.0.into()))),
+            tag::START_THREAD => {
+                self.reader.start_thread(record).map(|thread| kept.push(&mut contents.threads, thread))
+            }
+            tag::END_THREAD => {
+                self.reader.serial(record).map(|serial| kept.push(&mut contents.ended_threads, serial))
+            }
+            tag::ALLOC_SITES => {
+                self.reader.alloc_sites(record).map(|_| kept.push(&mut contents.alloc_sites, offset))
+            }
+            tag::CPU_SAMPLES => {
+                self.reader.cpu_samples(record).map(|_| kept.push(&mut contents.cpu_samples, offset))
+            }
             tag::HEAP_SUMMARY => {
-                self.reader.heap_summary(record).map(|_| contents.heap_summaries.push(offset))
+                self.reader.heap_summary(record).map(|_| kept.push(&mut contents.heap_summaries, offset))
             }
-            tag::CONTROL_SETTINGS => {
-                self.reader.control_settings(record).map(|_| contents.control_settings.push(offset))
-            }
+            tag::CONTROL_SETTINGS => self
+                .reader
+                .control_settings(record)
+                .map(|_| kept.push(&mut contents.control_settings, offset)),
             _ => Ok(()),
         }
     }
@@ -277,7 +320,8 @@ impl RecordWalk<'_> {
         if start < end
             && let Some(dump) = dumps.last_mut()
         {
-            dump.segments.push(Segment { start, end });
+            let Self { allowance, no_memory, .. } = self;
+            Table { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
         }
         end
     }

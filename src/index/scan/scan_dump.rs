@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId};
 
-use super::chunks::{self, Ascending, Plan};
+use super::chunks::{self, Ascending, Chunk, Plan};
 use super::class_rows;
 use super::parallel::{self, Retry};
 use super::preview::Preview;
@@ -17,6 +17,7 @@ use super::task::{Mode, Task};
 use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
+use crate::storage::allowance::{Allowance, bytes as bytes_of};
 use crate::storage::id_map::{IdMap, IdSet};
 use crate::storage::memory::{self, NoMemory};
 use hprof_input::progress::Progress;
@@ -48,6 +49,7 @@ pub(crate) fn scan_dump(
     source: &Source<'_>,
     contents: &Contents,
     dump: &HeapDump,
+    allowance: &Allowance,
     collect_ids: bool,
     progress: &dyn Progress,
 ) -> Result<(Scanned, Ids, Plan), NoMemory> {
@@ -60,20 +62,22 @@ pub(crate) fn scan_dump(
         class_rows::raw_bytes(bytes, header.id_size, contents, load.name) == b"jdk/internal/vm/StackChunk"
     });
     let mut exact = false;
+    allowance.take(bytes_of::<Chunk>(dump.segments.len()))?;
+    // What a scan has taken that is tried again in another way is free again.
+    let taken = allowance.taken();
     let mut cut = chunks::guess(bytes, header.id_size, dump, &preview);
     let shift = if preview.id_bits.trailing_zeros() >= 3 { 3 } else { 0 };
     // Where ids are no addresses their order means nothing, and neighbours neither.
     let mut form = if preview.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
-    let working_memory = memory::working_memory(1);
-    let hard = source.memory.filter(|memory| memory.refuses());
-    let memory_bytes = hard.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(working_memory));
-    let new_set = |shift| AddressSet::new(shift, max_bytes).within(memory_bytes);
+    let new_set = |shift| AddressSet::new(shift, max_bytes).within(allowance.left().unwrap_or(u64::MAX));
     loop {
+        allowance.reset(taken);
         let passed = AtomicUsize::new(0);
         let task = Task {
             bytes,
+            allowance,
             passed: &passed,
             id_size: header.id_size,
             chunks: &cut,
@@ -138,9 +142,14 @@ pub(crate) fn scan_dump(
             Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
             Err(Retry::Unordered) => form = Form::Bits { shift },
             Err(Retry::Misfit(Misfit::Memory)) => {
-                let needed_bytes =
-                    working_memory.saturating_add(set.map_or(0, |set| set.bytes())).saturating_add(1);
+                // Either a table could not grow, or the set.
+                if let Some(refused) = allowance.refused() {
+                    return Err(refused);
+                }
                 let Some(available) = source.memory else { continue };
+                let set_bytes = set.map_or(0, |set| set.bytes()).saturating_add(1);
+                let needed_bytes =
+                    memory::working_memory(1).saturating_add(allowance.taken()).saturating_add(set_bytes);
                 return Err(NoMemory { needed_bytes, available });
             }
             Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },

@@ -1,15 +1,18 @@
 //! What a scan counts: each thread its own, merged at the end.
 
-use hprof_parser::heap::Root;
 use hprof_parser::{BasicType, ObjectId};
+use zerocopy::little_endian::U64;
 
 use super::chunks::Chunk;
 use crate::layout::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
 };
 use crate::model::problem::Problem;
+use crate::model::tables::RootRow;
 use crate::objects::id_set::Misfit;
+use crate::storage::allowance::Allowance;
 use crate::storage::id_map::IdMap;
+use crate::storage::memory::NoMemory;
 
 /// The object before, whose distance the next object tells.
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +85,8 @@ pub(crate) struct Scanned {
     pub(crate) short: ShortArrays,
     /// CLASS DUMPs: offset and id, in file order.
     pub(crate) class_dumps: Vec<(usize, ObjectId)>,
-    /// Roots, in file order.
-    pub(crate) roots: Vec<(usize, Root)>,
+    /// Roots, in file order: offset and row.
+    pub(crate) roots: Vec<(U64, RootRow)>,
     /// Distances of class objects: id and bytes.
     pub(crate) class_distances: Vec<(u64, u64)>,
     /// Instances of StackChunk: offset, and distance if there is one.
@@ -121,7 +124,10 @@ pub(crate) struct Scanned {
 
 impl Scanned {
     /// Takes in what another thread has counted.
-    pub(crate) fn merge(&mut self, other: Self) {
+    ///
+    /// # Errors
+    /// [`NoMemory`] if tables cannot grow by so much.
+    pub(crate) fn merge(&mut self, other: Self, allowance: &Allowance) -> Result<(), NoMemory> {
         for (id, tally) in other.tallies {
             self.tallies.entry(id).or_default().merge(tally);
         }
@@ -129,24 +135,25 @@ impl Scanned {
             lengths.merge(more);
         }
         self.short.merge(&other.short);
-        self.class_dumps.extend(other.class_dumps);
-        self.roots.extend(other.roots);
-        self.class_distances.extend(other.class_distances);
-        self.stack_chunks.extend(other.stack_chunks);
-        self.heaps.extend(other.heaps);
-        self.chunk_ids.extend(other.chunk_ids);
+        allowance.append(&mut self.class_dumps, other.class_dumps)?;
+        allowance.append(&mut self.roots, other.roots)?;
+        allowance.append(&mut self.class_distances, other.class_distances)?;
+        allowance.append(&mut self.stack_chunks, other.stack_chunks)?;
+        allowance.append(&mut self.heaps, other.heaps)?;
+        allowance.append(&mut self.chunk_ids, other.chunk_ids)?;
         self.id_bits |= other.id_bits;
         self.max_trace = self.max_trace.max(other.max_trace);
         self.max_trace_complement = self.max_trace_complement.max(other.max_trace_complement);
-        self.repeated.extend(other.repeated);
-        self.ids.extend(other.ids);
-        self.runs.extend(other.runs);
+        allowance.append(&mut self.repeated, other.repeated)?;
+        allowance.append(&mut self.ids, other.ids)?;
+        allowance.append(&mut self.runs, other.runs)?;
         self.unordered |= other.unordered;
         self.cut_object_arrays += other.cut_object_arrays;
         self.cut_primitive_arrays += other.cut_primitive_arrays;
         self.problems.extend(other.problems);
         self.damaged_regions += other.damaged_regions;
         self.skipped_bytes += other.skipped_bytes;
+        Ok(())
     }
 
     /// Takes back what was counted of a record that another one with the same id replaces.

@@ -7,6 +7,7 @@ use hprof_parser::{IdSize, ObjectId};
 use super::chunks::Chunk;
 use super::preview::Preview;
 use crate::objects::id_set::AddressSet;
+use crate::storage::allowance::Allowance;
 use hprof_input::progress::Progress;
 
 /// How a scan learns that ids are unique, and how it measures distances between them.
@@ -30,6 +31,8 @@ pub(crate) enum Mode<'s> {
 #[derive(Clone, Copy)]
 pub(crate) struct Task<'a> {
     pub(crate) bytes: &'a [u8],
+    /// What tables may take.
+    pub(crate) allowance: &'a Allowance,
     pub(crate) id_size: IdSize,
     pub(crate) chunks: &'a [Chunk],
     /// Whether the chunks were cut by hopping: then there is no better way to cut them.

@@ -6,6 +6,7 @@ use hprof_parser::record::{LoadClass, StartThread};
 use super::error::NoSuchHeapDump;
 use crate::model::problem::Problem;
 use crate::model::tables::PlaceRow;
+use crate::storage::allowance::bytes;
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,12 @@ impl Contents {
         let Some(wanted) = wanted else { return Ok(there) };
         let number = usize::try_from(wanted).ok().filter(|number| (1..=there).contains(number));
         number.ok_or(NoSuchHeapDump { wanted, there })
+    }
+
+    /// Bytes that [`Contents::narrow`] allocates.
+    pub(crate) fn narrow_bytes(&self) -> u64 {
+        let loads = self.loads.len();
+        bytes::<RecordLocation>(loads).saturating_add(bytes::<LoadClass>(loads))
     }
 
     /// Keeps of records with the same id those that belong to heap dump `number`, from 1: files of several runs use ids

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use hprof_parser::{ObjectId, TraceSerial};
+use zerocopy::little_endian::U64;
 
 use crate::storage::id_map::{IdHash, IdMap};
 
@@ -16,6 +17,7 @@ use super::tallies::{ChunkIds, Prev, Run, Scanned, Tally, What};
 use super::task::{Mode, Task, classes_between};
 use crate::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
+use crate::model::tables::{NONE, RootRow};
 use crate::objects::id_set::{Cursor, Misfit};
 
 /// The fields of a class are not known.
@@ -53,6 +55,14 @@ pub(crate) struct Worker<'a> {
     objects: u64,
     runs: u64,
     counted: Scanned,
+}
+
+/// Appends to a table, if there is memory for it.
+#[inline(always)]
+fn push<T>(task: &Task<'_>, misfit: &mut Option<Misfit>, table: &mut Vec<T>, row: T) {
+    if task.allowance.push(table, row).is_err() {
+        *misfit = Some(Misfit::Memory);
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -107,7 +117,7 @@ impl<'a> Worker<'a> {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
             let ids = ChunkIds { chunk: *chunk, lowest: self.lowest, highest: self.highest };
-            self.counted.chunk_ids.push(ids);
+            push(&self.task, &mut self.misfit, &mut self.counted.chunk_ids, ids);
         }
     }
 
@@ -119,7 +129,7 @@ impl<'a> Worker<'a> {
             self.runs += 1;
             self.counted.unordered |= self.runs > 1024 + self.objects / 16;
             let Self { run_first: first, run_start: start, run_end: end, prev: last, .. } = *self;
-            self.counted.runs.push(Run { first, last, start, end });
+            push(&self.task, &mut self.misfit, &mut self.counted.runs, Run { first, last, start, end });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }
@@ -213,7 +223,7 @@ impl<'a> Worker<'a> {
             self.settle(first - self.prev.id);
             let mut at = *first;
             for next in rest.iter().chain([&id]) {
-                self.counted.class_distances.push((at, next - at));
+                push(&self.task, &mut self.misfit, &mut self.counted.class_distances, (at, next - at));
                 at = *next;
             }
         } else {
@@ -233,7 +243,7 @@ impl<'a> Worker<'a> {
         let at = self.task.class_ids.partition_point(|class| *class <= id);
         if at.checked_sub(1).and_then(|at| self.task.class_ids.get(at)) == Some(&id) && self.counts {
             // An object with the id of a class object; whether that one is dumped is seen later.
-            self.counted.repeated.push(id);
+            push(&self.task, &mut self.misfit, &mut self.counted.repeated, id);
         }
         self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
     }
@@ -241,7 +251,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn collect(&mut self, id: u64) {
         if self.lists {
-            self.counted.ids.push(id);
+            push(&self.task, &mut self.misfit, &mut self.counted.ids, id);
         } else if let Some(cursor) = &mut self.cursor
             && let Err(why) = cursor.insert(id, &mut self.counted.repeated)
         {
@@ -295,7 +305,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         self.object(record.id, record.trace, what, record.offset..record.end);
         if matches!(what, What::StackChunk) {
             // After `object`: that gives the stack chunk before its distance.
-            self.counted.stack_chunks.push((record.offset, None));
+            push(&self.task, &mut self.misfit, &mut self.counted.stack_chunks, (record.offset, None));
             if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
                 let distance = cursor.distance_to_next(record.id.0);
                 if let Some((_, last)) = self.counted.stack_chunks.last_mut() {
@@ -342,7 +352,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     fn class(&mut self, record: ClassDump<'a>) {
         self.trace(record.trace);
         if self.counts {
-            self.counted.class_dumps.push((record.offset, record.id));
+            push(&self.task, &mut self.misfit, &mut self.counted.class_dumps, (record.offset, record.id));
             self.counted.id_bits |= record.id.0;
             // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
             // added at the end.
@@ -355,13 +365,19 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
 
     fn root(&mut self, offset: usize, root: Root) {
         if self.counts {
-            self.counted.roots.push((offset, root));
+            let row = RootRow {
+                id: root.id.into(),
+                thread: root.thread.unwrap_or(NONE).into(),
+                frame: root.frame.unwrap_or(NONE).into(),
+                kind: root.kind.tag(),
+            };
+            push(&self.task, &mut self.misfit, &mut self.counted.roots, (U64::new(offset as u64), row));
         }
     }
 
     fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
         if self.counts {
-            self.counted.heaps.push((offset, heap, name));
+            push(&self.task, &mut self.misfit, &mut self.counted.heaps, (offset, heap, name));
         }
     }
 

@@ -81,6 +81,12 @@ pub(crate) fn addresses() -> Option<Available> {
     Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
+/// As [`addresses`], without those that the allocator has set aside for threads.
+pub(crate) fn addresses_unused() -> Option<Available> {
+    let bytes = system::address_limit()?.saturating_sub(Own::now().addresses);
+    Some(Available { bytes, limit: Limit::Addresses })
+}
+
 /// Addresses that nothing lies at, which the allocator keeps for more memory of a thread: 64 MiB each.
 fn reserved() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())

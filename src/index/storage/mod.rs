@@ -7,9 +7,11 @@
 //! * `bit_packed` packs columns of small numbers.
 //! * `scratch` has large arrays for building, within the memory budget that [`memory`] finds; beyond, in files.
 //! * `private_dir` are directories that nobody else can change: an index is believed.
+//! * `allowance` is asked by tables that grow as the file says.
 //! * `temporary_files` are removed however the process ends. `free_space` asks the disk.
 //! * `id_map` and `prefetch` are tools for large tables.
 
+pub(crate) mod allowance;
 pub(crate) mod bit_packed;
 pub mod checked_column;
 pub(crate) mod column;

@@ -1,0 +1,213 @@
+//! Memory for tables whose length the file decides: of GC roots, segments and other records.
+//!
+//! A table that grows asks first, so that a file with millions of records is refused with numbers before memory is gone,
+//! where the system or the user limits it ([`Available::refuses`]).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::memory::{self, Available, Limit, NoMemory};
+
+/// Bytes of tables that are never refused: those of usual dumps.
+const FREE_BYTES: u64 = 4 << 20;
+/// From so many bytes on a table grows by a quarter, and before by as much as it is long.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// Bytes of addresses that tables leave to others.
+const RESERVE_BYTES: u64 = 8 << 20;
+
+/// What tables may take, shared by all threads of a scan.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// The limit, if it is one at which memory is refused.
+    available: Option<Available>,
+    taken: AtomicU64,
+    /// What could not be taken.
+    refused: OnceLock<NoMemory>,
+}
+
+impl Allowance {
+    /// What is left of the memory that there is, beside what a thread works with.
+    pub(crate) fn of(available: Option<Available>) -> Self {
+        let available = available.filter(|available| available.refuses());
+        Self { available, taken: AtomicU64::new(0), refused: OnceLock::new() }
+    }
+
+    /// Takes memory before it is allocated.
+    ///
+    /// # Errors
+    /// [`NoMemory`] with all that was needed until then.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), NoMemory> {
+        self.count(bytes)?;
+        let is_large = bytes >= LARGE_BYTES as u64 && self.available.is_some();
+        if is_large
+            && Vec::<u8>::new().try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX)).is_err()
+        {
+            return Err(self.not_given(bytes));
+        }
+        Ok(())
+    }
+
+    fn count(&self, bytes: u64) -> Result<(), NoMemory> {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        match self.available.filter(|available| taken > limit(*available)) {
+            Some(available) => {
+                let needed_bytes = memory::working_memory(1).saturating_add(taken);
+                Err(self.refuse(NoMemory { needed_bytes, available }))
+            }
+            None if self.available.is_some() && !leaves_reserve(bytes) => Err(self.not_given(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives back memory that was freed.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.reset(self.taken().saturating_sub(bytes));
+    }
+
+    /// Bytes that were taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Says how many bytes are taken, after others were freed.
+    pub(crate) fn reset(&self, taken: u64) {
+        self.taken.store(taken, Ordering::Relaxed);
+    }
+
+    /// Bytes that are left for other things than tables; `None` if there is no limit.
+    pub(crate) fn left(&self) -> Option<u64> {
+        let working_memory = memory::working_memory(1);
+        self.available
+            .map(|available| available.bytes.saturating_sub(working_memory).saturating_sub(self.taken()))
+    }
+
+    /// What could not be taken, if something could not.
+    pub(crate) fn refused(&self) -> Option<NoMemory> {
+        self.refused.get().copied()
+    }
+
+    fn refuse(&self, error: NoMemory) -> NoMemory {
+        *self.refused.get_or_init(|| error)
+    }
+
+    /// Says that the system does not give so many bytes. It may give less than its limits say: parts of the addresses are set
+    /// aside for threads.
+    fn not_given(&self, bytes: u64) -> NoMemory {
+        let known = self.available.unwrap_or(Available { bytes, limit: Limit::Free });
+        let Available { bytes: left, limit } = memory::addresses_unused().unwrap_or(known);
+        let available = Available { bytes: left.min(bytes.saturating_sub(1)), limit };
+        self.refuse(NoMemory { needed_bytes: bytes, available })
+    }
+
+    /// Appends a row to a table.
+    ///
+    /// # Errors
+    /// As [`Allowance::take`].
+    #[inline]
+    pub(crate) fn push<T>(&self, table: &mut Vec<T>, row: T) -> Result<(), NoMemory> {
+        if table.len() == table.capacity() {
+            let capacity = table.capacity();
+            let is_large = capacity.saturating_mul(size_of::<T>()) >= LARGE_BYTES;
+            self.grow(table, if is_large { capacity / 4 } else { capacity.max(4) })?;
+        }
+        table.push(row);
+        Ok(())
+    }
+
+    /// Appends a table to another.
+    ///
+    /// # Errors
+    /// As [`Allowance::take`].
+    pub(crate) fn append<T>(&self, table: &mut Vec<T>, mut more: Vec<T>) -> Result<(), NoMemory> {
+        if table.is_empty() {
+            *table = more;
+            return Ok(());
+        }
+        let missing = more.len().saturating_sub(table.capacity() - table.len());
+        if missing > 0 {
+            self.grow(table, missing)?;
+        }
+        table.append(&mut more);
+        self.give_back(bytes::<T>(more.capacity()));
+        Ok(())
+    }
+
+    #[cold]
+    fn grow<T>(&self, table: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
+        self.count(bytes::<T>(more))?;
+        let rows = table.capacity() - table.len() + more;
+        if self.available.is_none() {
+            table.reserve_exact(rows);
+            return Ok(());
+        }
+        table.try_reserve_exact(rows).map_err(|_| self.not_given(bytes::<T>(more)))
+    }
+}
+
+/// Whether addresses are left for all that is small and cannot be refused, once a large table has taken so many.
+fn leaves_reserve(bytes: u64) -> bool {
+    bytes < LARGE_BYTES as u64
+        || memory::addresses_unused().is_none_or(|unused| unused.bytes >= bytes.saturating_add(RESERVE_BYTES))
+}
+
+/// Bytes that tables may take.
+fn limit(available: Available) -> u64 {
+    available.bytes.saturating_sub(memory::working_memory(1)).max(FREE_BYTES)
+}
+
+/// Bytes of so many rows.
+pub(crate) fn bytes<T>(rows: usize) -> u64 {
+    (rows as u64).saturating_mul(size_of::<T>() as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn given(bytes: u64) -> Allowance {
+        Allowance::of(Some(Available { bytes, limit: Limit::Given }))
+    }
+
+    #[test]
+    fn a_table_is_refused_before_it_is_allocated() {
+        let allowance = given(memory::working_memory(1) + (64 << 20));
+        let mut table = Vec::new();
+        let refused = loop {
+            if let Err(refused) = allowance.push(&mut table, 7u64) {
+                break refused;
+            }
+        };
+        // It is as long as it may be, but for the quarter by which it grows.
+        let taken = bytes::<u64>(table.capacity());
+        assert!(((64 << 20) / 4 * 3..=64 << 20).contains(&taken), "{taken}");
+        assert!(refused.needed_bytes > refused.available.bytes, "{refused}");
+        assert_eq!(allowance.refused(), Some(refused));
+    }
+
+    #[test]
+    fn small_tables_are_never_refused_and_without_a_limit_none_is() {
+        let mut table = Vec::new();
+        let small = given(0);
+        (0..400_000).for_each(|_| small.push(&mut table, 7u64).unwrap());
+        let free = Allowance::of(Some(Available { bytes: 0, limit: Limit::Free }));
+        (0..1_000_000).for_each(|_| free.push(&mut table, 7u64).unwrap());
+        assert_eq!(free.left(), None);
+    }
+
+    #[test]
+    fn tables_are_appended_and_what_is_freed_is_given_back() {
+        let allowance = given(1 << 30);
+        let table = |rows: u32| {
+            let mut table = Vec::new();
+            (0..rows).for_each(|row| allowance.push(&mut table, row).unwrap());
+            table
+        };
+        let mut all = Vec::new();
+        for rows in [1000, 0, 10, 3000] {
+            allowance.append(&mut all, table(rows)).unwrap();
+        }
+        assert_eq!((all.len(), allowance.taken()), (4010, bytes::<u32>(all.capacity())));
+    }
+}
