@@ -11,7 +11,7 @@ use hprof_parser::{IdSize, ObjectId};
 
 use super::chunks::{self, Chunk};
 use crate::model::summary::Summary;
-use crate::model::tables::NONE;
+use crate::model::tables::{NONE, SegmentRow};
 use crate::storage::id_map::IdMap;
 
 /// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.
@@ -42,9 +42,10 @@ impl OrderedChunk {
 pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    segments: Vec<Chunk>,
-    /// The segment that is being cut: the last of `segments` comes first.
+    /// The segment that is being cut, and where; and those after it.
+    segment: Option<Chunk>,
     at: usize,
+    segments: &'a [SegmentRow],
     /// The long array that is being cut: its place, its next element, and its length.
     array: Option<(Chunk, u32, u32)>,
     classes: &'a Classes,
@@ -77,21 +78,25 @@ impl KnownClasses for Classes {
 
 impl<'a> OrderedChunks<'a> {
     /// The chunks of the heap dump that `summary` is of.
-    pub fn new(bytes: &'a [u8], summary: &Summary, classes: &'a Classes) -> Self {
-        let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let mut segments: Vec<Chunk> = (summary.segments().iter())
-            .map(|segment| (offset(segment.start.get()), offset(segment.end.get())))
-            .filter(|(start, end)| start < end)
-            .map(|(start, end)| Chunk { start, end, limit: end })
-            .collect();
-        segments.reverse();
-        let at = segments.last().map_or(0, |chunk| chunk.start);
-        Self { bytes, id_size: summary.id_size(), segments, at, array: None, classes }
+    pub fn new(bytes: &'a [u8], summary: &'a Summary, classes: &'a Classes) -> Self {
+        let segments = summary.segments();
+        let mut chunks =
+            Self { bytes, id_size: summary.id_size(), segment: None, at: 0, segments, array: None, classes };
+        chunks.finish_segment();
+        chunks
+    }
+
+    /// A segment, as far as it is in the file.
+    fn chunk(&self, segment: &SegmentRow) -> Option<Chunk> {
+        let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let (start, end) = (offset(segment.start.get()), offset(segment.end.get()));
+        (start < end).then_some(Chunk { start, end, limit: end })
     }
 
     /// Bytes that are left.
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum()
+        let rest = self.segments.iter().filter_map(|segment| self.chunk(segment));
+        self.segment.into_iter().chain(rest).map(|chunk| (chunk.end - chunk.start) as u64).sum()
     }
 
     /// What walks chunks, for other threads.
@@ -99,9 +104,16 @@ impl<'a> OrderedChunks<'a> {
         Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
     }
 
+    /// Goes on to the next segment.
     fn finish_segment(&mut self) {
-        self.segments.pop();
-        self.at = self.segments.last().map_or(0, |chunk| chunk.start);
+        self.segment = None;
+        while self.segment.is_none()
+            && let Some((next, rest)) = self.segments.split_first()
+        {
+            self.segment = self.chunk(next);
+            self.segments = rest;
+        }
+        self.at = self.segment.map_or(0, |chunk| chunk.start);
     }
 }
 
@@ -127,7 +139,7 @@ impl Iterator for OrderedChunks<'_> {
         if self.array.is_some() {
             return self.next_of_array();
         }
-        let segment = *self.segments.last()?;
+        let segment = self.segment?;
         let start = self.at;
         if segment.end - start <= CHUNK_BYTES + CHUNK_BYTES / 2 {
             self.finish_segment();
