@@ -123,7 +123,7 @@ impl Agent {
         /// Classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
         let collected = self.collector.collect();
-        let mut live = Live::new(self.sampling, 0, None);
+        let mut live = Live::new(self, None);
         for _ in 0..ATTEMPTS {
             {
                 let _held = self.classes.hold();
@@ -131,7 +131,7 @@ impl Agent {
             }
             // Without a collection the walk tells what is alive: only reachable objects are counted.
             let epoch = (!collected).then(|| self.next_epoch());
-            live = Live::new(self.sampling, self.class_class(), epoch);
+            live = Live::new(self, epoch);
             let walked = match epoch {
                 None => self.jvmti.iterate(&mut live),
                 Some(_) => self.jvmti.follow(None, &mut live),
@@ -248,7 +248,7 @@ impl Agent {
 
     /// Objects and bytes of the heap, for the first line of a text dump.
     fn heap_size(&self) -> (u64, u64) {
-        let mut size = crate::heap::live::Size::default();
+        let mut size = crate::heap::live::Size { fillers: self.fillers(), ..Default::default() };
         let _ = self.jvmti.iterate(&mut size);
         (size.objects, size.bytes)
     }

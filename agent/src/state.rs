@@ -162,6 +162,16 @@ impl State {
         *epoch
     }
 
+    /// IDs of the classes of fillers, which collectors of JDK 20 and later put where objects died, so that the heap can be
+    /// walked. JVM TI iterates over them as over objects. They are dead: nothing may refer to them, or G1 is right to call the
+    /// heap corrupt. (Older collectors fill with `int[]` and `Object`, which cannot be told from others.)
+    pub fn fillers(&self) -> Vec<u64> {
+        const PREFIX: &str = "Ljdk/internal/vm/Filler";
+        let is_filler = |signature: &str| signature.trim_start_matches('[').starts_with(PREFIX);
+        let all = self.classes.all();
+        all.iter().filter(|class| is_filler(&class.signature)).map(|class| class.id).collect()
+    }
+
     /// The ID of `java.lang.Class`; 0 if no class was met yet.
     pub fn class_class(&self) -> u64 {
         let all = self.classes.all();

@@ -38,6 +38,8 @@ PROGRAMS = {
     "OutOfMemory": 1, "Overflow": 1, "Uncaught": 1, "Deadlock": 0, "Contend": 0, "Fork": 3,
 }
 COLLECTORS = ["Serial", "Parallel", "G1", "Z", "Shenandoah"]
+# The JVM looks at each reference before and after each collection, and stops at one to what is dead.
+VERIFY = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifyBeforeGC", "-XX:+VerifyAfterGC"]
 # Exit code of -XX:+ExitOnOutOfMemoryError, which ends the process without VMDeath.
 EXIT_ON_OUT_OF_MEMORY = 3
 WARNINGS = re.compile(rb"panicked|WARNING in native method|FATAL ERROR in native method|WARNING: JNI|not a JNI|"
@@ -230,6 +232,7 @@ class Round:
         command += rng.choice([[], [], [], ["-Xint"], ["-Xcomp"]])
         self.checked = rng.random() < 0.3
         command += ["-Xcheck:jni"] if self.checked else []
+        command += VERIFY if rng.random() < 0.4 else []
         if self.program == "OutOfMemory":
             command.append("-Xmx48m")
             if rng.random() < 0.3:

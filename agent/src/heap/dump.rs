@@ -6,7 +6,7 @@
 //!    class object first. What is referred to gets its ID then, with its size, if it has none.
 //! 4. An iteration over the heap finds what was not visited: what only instance fields of class objects refer to (JVM TI does
 //!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
-//!    there.
+//!    there. Fillers, which it meets too, are no objects.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -95,6 +95,8 @@ pub struct Dump<'a, 's> {
     stage: Stage,
     /// ID of `java.lang.Class`.
     class_class: u64,
+    /// IDs of the classes of fillers.
+    fillers: Vec<u64>,
     /// The first ID of this dump.
     first: u64,
     /// IDs of the agent's own arrays.
@@ -122,6 +124,7 @@ impl<'a, 's> Dump<'a, 's> {
             ids: &state.ids,
             layouts,
             class_class: roots.class_class,
+            fillers: state.fillers(),
             roots,
             writer,
             epoch,
@@ -526,7 +529,7 @@ impl Visitor for Dump<'_, '_> {
             self.counts.bytes += size;
             return Then::Visit;
         }
-        if self.hidden.contains(&id) {
+        if self.hidden.contains(&id) || self.fillers.contains(&class) {
             return Then::Visit;
         }
         self.counts.bytes += size;

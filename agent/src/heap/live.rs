@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::jvm::walk::{Reference, Tag as Place, Then, Visitor};
 use crate::record::sites::{Key, Sampling, Weight};
+use crate::state::State;
 use crate::tags::{Epoch, Tag};
 
 /// Counts objects by class and trace.
@@ -18,21 +19,23 @@ pub struct Live {
     sampling: Sampling,
     last: (Key, Weight),
     class_class: u64,
+    /// IDs of the classes of fillers.
+    fillers: Vec<u64>,
     /// Objects that were counted have it, if they come more than once.
     epoch: Option<Epoch>,
 }
 
 impl Live {
-    /// None yet. `class_class` is the ID of `java.lang.Class`. With an epoch, objects are counted as references to them are
-    /// met.
-    pub fn new(sampling: Sampling, class_class: u64, epoch: Option<Epoch>) -> Self {
+    /// None yet. With an epoch, objects are counted as references to them are met.
+    pub fn new(state: &State, epoch: Option<Epoch>) -> Self {
         Self {
             counts: FxHashMap::default(),
             unknown: 0,
             classes: FxHashSet::default(),
-            sampling,
+            sampling: state.sampling,
             last: ((0, 0), Weight::default()),
-            class_class,
+            class_class: state.class_class(),
+            fillers: state.fillers(),
             epoch,
         }
     }
@@ -51,6 +54,9 @@ impl Visitor for Live {
         let class = Tag(class).id();
         if class == 0 {
             self.unknown += 1;
+            return Then::Visit;
+        }
+        if self.fillers.contains(&class) {
             return Then::Visit;
         }
         let tag = Tag(object.get());
@@ -89,8 +95,10 @@ impl Visitor for Live {
 }
 
 /// Objects and bytes of the whole heap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Size {
+    /// IDs of the classes of fillers.
+    pub fillers: Vec<u64>,
     /// Objects.
     pub objects: u64,
     /// Their bytes.
@@ -98,9 +106,11 @@ pub struct Size {
 }
 
 impl Visitor for Size {
-    fn object(&mut self, _: &Place, _: i64, size: u64, _: Option<u32>) -> Then {
-        self.objects += 1;
-        self.bytes += size;
+    fn object(&mut self, _: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+        if !self.fillers.contains(&Tag(class).id()) {
+            self.objects += 1;
+            self.bytes += size;
+        }
         Then::Visit
     }
 }
