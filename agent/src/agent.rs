@@ -2,29 +2,30 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use hprof_format::commands::{Command as Sent, Control};
 
-use crate::commands::{Command, What};
-use crate::jvm::{Event, Events, Handler, Jni, Ref};
-use crate::messages::complain;
+use crate::commands::{Answer, Command, What};
+use crate::jvm::{Event, Events, Handler, Jni, Latest, Ref};
+use crate::messages::{self, complain};
 use crate::options::Cpu;
 use crate::output::Output;
-use crate::record::lock;
 use crate::record::monitors::{self, Waiting};
 use crate::record::samples::Samples;
 use crate::record::sites;
 use crate::record::times::Times;
 use crate::record::traces;
+use crate::record::{self, lock};
 use crate::state::State;
 use crate::tags::Tag;
+use crate::tracker::is_wanted;
 
-static AGENT: OnceLock<Agent> = OnceLock::new();
+static AGENT: Latest<Agent> = Latest::none();
 
-/// The agent, if it runs.
+/// The agent of the last recording, if there was one.
 #[inline]
 pub fn get() -> Option<&'static Agent> {
     AGENT.get()
@@ -56,7 +57,13 @@ pub struct Agent {
     commands: Sender<Command>,
     receiver: Mutex<Option<Receiver<Command>>>,
     /// The agent's threads that run.
-    running: AtomicUsize,
+    pub running: AtomicUsize,
+    /// Threads that handle events which may tag objects.
+    pub in_events: AtomicUsize,
+    /// No more events are handled.
+    pub closed: AtomicBool,
+    /// Nothing is left of what was recorded.
+    pub retired: Mutex<bool>,
     attached: bool,
 }
 
@@ -69,24 +76,34 @@ impl Deref for Agent {
 }
 
 impl Agent {
-    /// The agent of this JVM; `None` if there is one already.
-    pub fn install(state: State, output: Output, attached: bool) -> Option<&'static Self> {
+    /// The agent of this JVM, from now on. What was there before has retired.
+    pub fn install(state: State, output: Output, attached: bool) -> &'static Self {
+        record::next_recording();
         let (sender, receiver) = channel();
         let cpu = state.options.cpu;
+        let new_times =
+            || Times::new(state.options.depth, |name, boot| is_wanted(&state.options.filter, name, boot));
         let agent = Self {
             samples: (cpu == Some(Cpu::Samples)).then(Samples::default),
-            times: cpu.filter(|cpu| cpu.is_timed()).map(|_| Times::new(state.options.depth)),
+            times: cpu.filter(|cpu| cpu.is_timed()).map(|_| new_times()),
             output: Mutex::new(output),
             file: OnceLock::new(),
             ended: AtomicBool::new(false),
             commands: sender,
             receiver: Mutex::new(Some(receiver)),
             running: AtomicUsize::new(0),
+            in_events: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            retired: Mutex::new(false),
             attached,
             state,
         };
-        AGENT.set(agent).ok()?;
-        get()
+        AGENT.set(agent)
+    }
+
+    /// Whether the recording was stopped.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Asks the agent's own thread.
@@ -95,13 +112,29 @@ impl Agent {
         let _ = self.commands.send(command);
     }
 
-    /// As [`Self::send`], and waits until it is done: who loaded the agent again then finds the file. Not for ever: other
-    /// requests of `jcmd` wait meanwhile.
-    pub fn ask(&self, command: Command) {
+    /// As [`Self::send`], and waits until it is done: who loaded the agent again then finds the file. Says whether it was done,
+    /// and repeats what was said. Not for ever: other requests of `jcmd` wait meanwhile.
+    pub fn ask(&self, command: Command) -> bool {
         const PATIENCE: Duration = Duration::from_secs(600);
         let (done, told) = channel();
         self.send(Command::Told(Box::new(command), done));
-        let _ = told.recv_timeout(PATIENCE);
+        match told.recv_timeout(PATIENCE) {
+            Ok(answer) => {
+                messages::hear(answer.said);
+                answer.done
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = PATIENCE.as_secs();
+                complain(&format!(
+                    "it is still being done after {seconds} s; the JVM's stderr tells of its end"
+                ));
+                false
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                complain("the recording has ended meanwhile");
+                false
+            }
+        }
     }
 
     /// From now on the program is recorded.
@@ -149,8 +182,10 @@ impl Agent {
         });
         let stream = lock(&self.output).sink.stream();
         if let Some(stream) = stream {
-            crate::control::listen(stream, |command| {
-                if let Some(agent) = get() {
+            // Commands are for this recording: a later one has a socket of its own, or none.
+            let agent = get();
+            crate::control::listen(stream, move |command| {
+                if let Some(agent) = agent {
                     agent.act(command);
                 }
             });
@@ -172,10 +207,11 @@ impl Agent {
             let name = jni.string(name)?;
             jni.new_object(class, c"(Ljava/lang/String;)V", &[crate::jvm::Argument::Object(Some(name))])
         };
+        let agent = get();
         self.running.fetch_add(1, Ordering::AcqRel);
         let started = thread().is_some_and(|thread| {
             let run = Box::new(move |jni: Jni<'_>| {
-                if let Some(agent) = get() {
+                if let Some(agent) = agent {
                     // Counted down also if it panics.
                     struct Ends(&'static Agent);
                     impl Drop for Ends {
@@ -242,62 +278,59 @@ impl Agent {
 
     /// Does what a command says; says whether there may be more.
     fn obey(&self, jni: &Jni<'_>, command: Command) -> bool {
+        let (command, asker) = match command {
+            Command::Told(command, asker) => (*command, Some(asker)),
+            command => (command, None),
+        };
+        let stops = matches!(command, Command::Stop);
+        let ((done, more), said) = messages::listen(|| self.carry_out(jni, command));
+        // Before who asked for a stop is told: it may start the next recording at once.
+        let retired = if stops && !more { self.retire(jni, 1) } else { Ok(()) };
+        if let Err(error) = retired {
+            complain(&error);
+        }
+        if let Some(asker) = asker {
+            // It may have lost patience.
+            let _ = asker.send(Answer { done, said });
+        }
+        more
+    }
+
+    /// Whether it was done, and whether there may be more.
+    fn carry_out(&self, jni: &Jni<'_>, command: Command) -> (bool, bool) {
         match command {
-            Command::Told(command, done) => {
-                let more = self.obey(jni, *command);
-                // Who asked may have lost patience.
-                let _ = done.send(());
-                return more;
-            }
             // The last dump is that of `VMDeath`; what was asked for before and not begun is in it.
-            Command::Dump(_) | Command::Stop if self.collector.is_ending() => {}
-            Command::Dump(_) | Command::Stop if self.ended.load(Ordering::Acquire) => {
-                complain("the recording was stopped: there is no more to write");
+            Command::Dump(_) | Command::Stop if self.collector.is_ending() => {
+                messages::hear(["HPROF: the JVM ends".to_owned()]);
+                (false, true)
             }
-            Command::Dump(what) => self.dump(jni, what),
+            Command::Dump(what) => (self.dump(jni, what), true),
             Command::Stop => {
                 self.stop_events();
-                self.dump(jni, What::all(&self.options));
-                self.ended.store(true, Ordering::Release);
-                self.close();
+                let done = self.dump(jni, What::all(&self.options));
+                self.end();
+                (done, false)
             }
             Command::Exit => {
                 // `VMDeath` comes on this thread, and waits for all others of the agent.
                 self.running.fetch_sub(1, Ordering::AcqRel);
                 crate::control::exit(jni);
                 self.running.fetch_add(1, Ordering::AcqRel);
+                (true, true)
             }
-            Command::End => return false,
+            Command::Told(..) => (false, true),
+            Command::End => (true, false),
         }
-        true
     }
 
-    fn stop_events(&self) {
-        for event in [
-            Event::SampledObjectAlloc,
-            Event::VmObjectAlloc,
-            Event::ContendedEnter,
-            Event::ContendedEntered,
-            Event::MonitorWait,
-            Event::MonitorWaited,
-            Event::DataDumpRequest,
-            Event::ClassFileLoad,
-            Event::ThreadStart,
-            Event::ThreadEnd,
-        ] {
-            self.jvmti.disable(event);
-        }
-        self.end_recording();
-        if let Some(times) = &self.times {
-            times.ready.store(false, Ordering::Release);
-        }
-        if let Some(samples) = &self.samples {
-            samples.stop();
-        }
+    /// The recording has ended.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.close();
     }
 
     fn close(&self) {
-        lock(&self.output).sink.close();
+        lock(&self.output).close();
     }
 
     #[inline]
@@ -388,10 +421,12 @@ impl Handler for Agent {
     }
 
     fn thread_start(&self, jni: &Jni<'_>, thread: Ref<'_>) {
+        let Some(_event) = self.enter() else { return };
         self.threads.started(self.jvmti, jni, &self.ids, thread);
     }
 
     fn thread_end(&self, _: &Jni<'_>, thread: Ref<'_>) {
+        let Some(_event) = self.enter() else { return };
         self.threads.ended(self.jvmti, thread);
     }
 
@@ -404,6 +439,7 @@ impl Handler for Agent {
         if !self.records_sites() {
             return;
         }
+        let Some(_event) = self.enter() else { return };
         if sites::may_be_counted()
             && let Ok(tag) = self.jvmti.tag(object)
             && Tag(tag).trace() != 0
@@ -419,6 +455,7 @@ impl Handler for Agent {
         if !self.records_sites() || (self.sampling.is_estimate() && !sites::has_sampled()) {
             return;
         }
+        let Some(_event) = self.enter() else { return };
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
             self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);
@@ -428,26 +465,20 @@ impl Handler for Agent {
     }
 
     fn contended_enter(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
-        // It may go on on another carrier, where nobody knows of the wait.
-        if jni.is_virtual(thread) {
-            return;
-        }
+        // A virtual thread may go on on another carrier, where nobody knows of the wait.
+        let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         monitors::wait(self.waiting(jni, object));
     }
 
     fn contended_entered(&self, jni: &Jni<'_>, thread: Ref<'_>, _: Ref<'_>) {
-        if jni.is_virtual(thread) {
-            return;
-        }
+        let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         if let Some(waiting) = monitors::waited() {
             self.monitors.entered(waiting);
         }
     }
 
     fn monitor_wait(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>, timeout: i64) {
-        if jni.is_virtual(thread) {
-            return;
-        }
+        let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
         self.monitors.line(hprof_format::text::Wait::Wait(&signature, timeout), serial);
@@ -455,9 +486,7 @@ impl Handler for Agent {
     }
 
     fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
-        if jni.is_virtual(thread) {
-            return;
-        }
+        let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         let waited = monitors::waited().map_or(0, |waiting| waiting.since.elapsed().as_millis());
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);

@@ -12,11 +12,20 @@ pub enum Command {
     /// To write, then to record no more.
     Stop,
     /// One of the others, and to tell when it is done.
-    Told(Box<Command>, Sender<()>),
+    Told(Box<Command>, Sender<Answer>),
     /// To write, and end the JVM.
     Exit,
     /// The JVM ends.
     End,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub struct Answer {
+    /// Whether all of it was done.
+    pub done: bool,
+    /// What was said meanwhile.
+    pub said: Vec<String>,
 }
 
 /// What is asked for, beside definitions: threads, classes, traces.

@@ -12,7 +12,7 @@ use crate::heap::records::{self, Form, Out, Target};
 use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
-use crate::messages::{complain, say};
+use crate::messages::{self, complain, say};
 use crate::options::{Cpu, Dumper, Format};
 use crate::output::Output;
 use crate::output::sections::AllSites;
@@ -22,14 +22,16 @@ use crate::record::samples::Samples;
 use crate::suspended::Suspended;
 
 impl Agent {
-    /// Writes what is asked for. One at a time.
-    pub fn dump(&self, jni: &Jni<'_>, what: What) {
+    /// Writes what is asked for. One at a time. Says whether all of it was written.
+    pub fn dump(&self, jni: &Jni<'_>, what: What) -> bool {
         let output = &mut *lock(&self.output);
-        if output.sink.failure().is_some() {
-            return;
+        if let Some(failure) = output.sink.failure() {
+            messages::hear([format!("HPROF: nothing is written any more: {failure}")]);
+            return false;
         }
+        let mut heap = true;
         if what.heap && self.options.dumper == Dumper::Jvm {
-            self.jvm_dump(jni, output);
+            heap = self.jvm_dump(jni, output);
         }
         let calls_only = self.options.cpu == Some(Cpu::Old);
         let mut told = Vec::new();
@@ -51,7 +53,7 @@ impl Agent {
         if what.heap {
             told.push("Java heap");
             if self.options.dumper == Dumper::Agent {
-                self.heap_dump(jni, output);
+                heap = self.heap_dump(jni, output);
             }
         }
         if what.sites.is_some() || what.summary {
@@ -80,6 +82,7 @@ impl Agent {
         if self.options.verbose && !told.is_empty() && whole {
             say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
         }
+        heap && output.sink.failure().is_none()
     }
 
     fn write_times(&self, output: &mut Output) {
@@ -147,7 +150,7 @@ impl Agent {
         live
     }
 
-    fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
+    fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         if !self.collector.collect() {
             complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
         }
@@ -156,18 +159,20 @@ impl Agent {
                 Ok(file) => Some(file),
                 Err(error) => {
                     complain(&format!("no heap dump: cannot make a temporary file: {error}"));
-                    return;
+                    return false;
                 }
             }
         } else {
             None
         };
         let dumped = jni.frame(crate::jvm::MAX_REFERENCES, |jni| self.heap_dump_to(jni, output, spool));
+        let is_whole = matches!(dumped, Some(Ok(_)));
         match dumped {
             Some(Ok(counts)) => tell(counts),
             Some(Err(error)) => output.sink.fail(format!("the heap dump is truncated: {error}")),
             None => complain("no heap dump: no memory for references"),
         }
+        is_whole
     }
 
     fn heap_dump_to(
@@ -233,16 +238,22 @@ impl Agent {
 
     /// Lets the JVM write the dump; what follows goes behind it. The file of a dump before keeps its name, and this one gets
     /// a number behind its own.
-    fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) {
+    fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
-        let Some(first) = first else { return };
+        let Some(first) = first else { return false };
         let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
         if !self.collector.collect() {
             complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
         }
         match crate::heap::jvm::dump(jni, &path) {
-            Ok(behind) => *output = behind,
-            Err(error) => complain(&format!("no heap dump of the JVM: {error}")),
+            Ok(behind) => {
+                *output = behind;
+                true
+            }
+            Err(error) => {
+                complain(&format!("no heap dump of the JVM: {error}"));
+                false
+            }
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `collector` | garbage collections that are asked for |
 //! | `commands`, `control` | what it can be asked for, also over a socket |
 //! | `dumps` | what is written, and when |
+//! | `stop` | the end of a recording, after which another can begin |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 // Nothing here is for other crates: the JVM calls it.
@@ -36,6 +37,7 @@ mod record;
 pub mod rewrite;
 mod start;
 mod state;
+mod stop;
 mod suspended;
 mod tags;
 mod tracker;

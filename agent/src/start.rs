@@ -4,12 +4,13 @@ use std::io::Write;
 
 use crate::agent::{self, Agent};
 use crate::commands::{Command, What};
-use crate::jvm::{Capability, Event, Events, Jni, Jvmti};
-use crate::messages::{complain, say};
+use crate::jvm::{Argument, Capability, Event, Events, Jni, Jvmti};
+use crate::messages::{self, complain, say};
 use crate::options::{self, Asked, Cpu, Options, USAGE};
 use crate::output::Output;
 use crate::output::sink::Sink;
 use crate::state::State;
+use crate::tags::Ids;
 
 /// What becomes of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +23,23 @@ pub enum Start {
     Exit(i32),
 }
 
+/// As [`start`]. Who loads the agent into a JVM that runs is told no more than a number by the JVM: what is said meanwhile is
+/// in the system property [`hprof_format::AGENT_ANSWER`] after it, where `hprof-cli agent load` and `jcmd` find it.
+pub fn answered(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
+    let Some(jni) = jni else { return start(jvmti, text, None) };
+    let (start, said) = messages::listen(|| start(jvmti, text, Some(jni)));
+    jni.frame(8, |jni| {
+        let class = jni.find_class(c"java/lang/System")?;
+        let arguments = [jni.string(hprof_format::AGENT_ANSWER)?, jni.string(&said.join("\n"))?];
+        let arguments = arguments.map(|argument| Argument::Object(Some(argument)));
+        let signature = c"(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;";
+        jni.call_static(class, c"setProperty", signature, &arguments).map(|_| ())
+    });
+    start
+}
+
 /// Starts the agent. `jni` is there if the JVM runs already.
-pub fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
+fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let asked = match options::parse(text) {
         Ok(asked) => asked,
         Err(error) => {
@@ -31,7 +47,8 @@ pub fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             return Start::Refuses;
         }
     };
-    let running = agent::get();
+    let last = agent::get();
+    let running = last.filter(|agent| !agent.has_ended());
     match (asked, running, jni) {
         (Asked::Help, _, None) => {
             let _ = writeln!(std::io::stdout(), "{USAGE}");
@@ -41,24 +58,44 @@ pub fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             say(USAGE);
             Start::Runs
         }
-        (Asked::Dump, Some(agent), Some(_)) => {
-            agent.ask(Command::Dump(What::all(&agent.options)));
-            Start::Runs
-        }
-        (Asked::Stop, Some(agent), Some(_)) => {
-            agent.ask(Command::Stop);
-            Start::Runs
-        }
+        (Asked::Dump, Some(agent), Some(_)) => done(agent.ask(Command::Dump(What::all(&agent.options)))),
+        (Asked::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
         (Asked::Dump | Asked::Stop, ..) => {
-            complain("dump and stop are for an agent that runs");
+            complain(match last {
+                Some(_) => "no recording runs in this JVM: it was stopped; other options start another one",
+                None => "no recording runs in this JVM: dump and stop are for one that was started",
+            });
             Start::Refuses
         }
         (Asked::Record(_), Some(_), _) => {
-            complain("the agent runs in this JVM already: dump and stop are what it can be told");
+            complain(
+                "a recording runs in this JVM already: dump writes it, and stop ends it before another one",
+            );
             Start::Refuses
         }
-        (Asked::Record(options), None, _) => record(jvmti, *options, jni),
+        (Asked::Record(options), None, _) => {
+            let ids = match (last, jni) {
+                (Some(last), Some(jni)) => match last.retire(jni, 0) {
+                    Ok(()) => last.ids.behind(),
+                    Err(error) => {
+                        complain(&format!("{error}; try again later"));
+                        return Start::Refuses;
+                    }
+                },
+                _ => Ids::default(),
+            };
+            let start = record(jvmti, *options, ids, jni);
+            if start != Start::Runs {
+                jvmti.relinquish_capabilities();
+            }
+            start
+        }
     }
+}
+
+/// What was not done is an error to who asked.
+fn done(done: bool) -> Start {
+    if done { Start::Runs } else { Start::Refuses }
 }
 
 /// The capabilities that the options need, and what is lost without each.
@@ -98,7 +135,7 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
     needed
 }
 
-fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
+fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> Start {
     let attached = jni.is_some();
     let needed = needed(&options, attached);
     let wanted: Vec<_> = needed.iter().map(|(capability, _)| *capability).collect();
@@ -130,16 +167,17 @@ fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
             return Start::Refuses;
         }
     };
+    let name = sink.name();
     let has = |capability| given.contains(&capability);
     let virtual_threads =
         if has(Capability::VirtualThreads) { jvmti.virtual_thread_function() } else { None };
     let (format, cpu) = (options.format, options.cpu);
     let mut output = Output::new(sink, format, cpu == Some(Cpu::Old));
-    let state = State::new(jvmti, options, virtual_threads, has(Capability::ThreadCpuTime));
+    let state = State::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
     // First, as the old agent: a JVM that ends before it has a thread leaves nothing else by which readers can tell what is
     // there from the start of a heap dump.
     output.control_settings(&state, cpu == Some(Cpu::Samples));
-    let Some(agent) = Agent::install(state, output, attached) else { return Start::Refuses };
+    let agent = Agent::install(state, output, attached);
     let enabled = jvmti.register(agent).and_then(|()| {
         for event in [Event::VmStart, Event::VmInit, Event::VmDeath] {
             jvmti.enable(event)?;
@@ -155,10 +193,13 @@ fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
     });
     if let Err(error) = enabled {
         complain(&format!("cannot turn on events: {error}"));
+        agent.stop_events();
+        agent.end();
         return Start::Refuses;
     }
     if let Some(jni) = jni {
         agent.live(jni);
+        messages::hear([format!("Recording to {name}")]);
     }
     Start::Runs
 }

@@ -45,6 +45,8 @@ pub struct State {
     pub collector: Collector,
     /// Of the last walk that told what it had met.
     epoch: Mutex<Epoch>,
+    /// Whether any objects may have tags: else only classes and threads.
+    tags_objects: AtomicBool,
 }
 
 impl State {
@@ -52,12 +54,13 @@ impl State {
     pub fn new(
         jvmti: Jvmti,
         options: Options,
+        ids: Ids,
         virtual_threads: Option<VirtualThreadOf>,
         has_cpu_time: bool,
     ) -> Self {
         Self {
             jvmti,
-            ids: Ids::default(),
+            ids,
             classes: Classes::default(),
             threads: Threads::default(),
             traces: Traces::new(options.lines),
@@ -70,6 +73,7 @@ impl State {
             recording: AtomicBool::new(options.sites),
             collector: Collector::default(),
             epoch: Mutex::default(),
+            tags_objects: AtomicBool::new(options.sites),
             options,
         }
     }
@@ -93,6 +97,31 @@ impl State {
     /// Allocations are recorded no more, whatever is asked for.
     pub fn end_recording(&self) {
         self.recording.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes the tags away, and forgets all that they refer to. No event may be on its way, and nothing be asked for.
+    pub fn clear(&self, jni: &Jni<'_>) -> crate::jvm::Result<()> {
+        if self.tags_objects.load(Ordering::Relaxed) {
+            self.jvmti.clear_tags()?;
+            self.ids.restart();
+            self.tags_objects.store(false, Ordering::Relaxed);
+        } else {
+            // Without a walk over the heap, which stops the program. Threads that have ended keep theirs.
+            jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
+                let classes = self.jvmti.loaded_classes(jni).unwrap_or_default();
+                let threads = self.jvmti.threads(jni).unwrap_or_default();
+                for object in classes.into_iter().chain(threads) {
+                    let _ = self.jvmti.set_tag(object, 0);
+                    jni.delete(object);
+                }
+            });
+        }
+        self.classes.clear();
+        self.threads.clear();
+        self.traces.clear();
+        self.sites.clear();
+        self.monitors.clear();
+        Ok(())
     }
 
     /// Turns the recording of allocations on or off.
@@ -155,8 +184,9 @@ impl State {
         self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
     }
 
-    /// The next walk's.
+    /// The next walk's, which tags what it meets.
     pub fn next_epoch(&self) -> Epoch {
+        self.tags_objects.store(true, Ordering::Relaxed);
         let mut epoch = lock(&self.epoch);
         *epoch = epoch.next();
         *epoch

@@ -88,13 +88,25 @@ impl Tag {
 pub struct Ids(AtomicU64);
 
 impl Default for Ids {
-    /// No object is at 0; the first is a page behind it.
     fn default() -> Self {
-        Self(AtomicU64::new(0x1000))
+        Self(AtomicU64::new(Self::FIRST))
     }
 }
 
 impl Ids {
+    /// IDs behind those that these gave: of the next recording, as threads that have ended may still have a tag of this one.
+    pub fn behind(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+
+    /// No object has any of them any more.
+    pub fn restart(&self) {
+        self.0.store(Self::FIRST, Ordering::Relaxed);
+    }
+
+    /// No object is at 0; the first is a page behind it.
+    const FIRST: u64 = 0x1000;
+
     /// An ID for an object of this size. After 8 TiB of objects they start again: IDs are then ambiguous.
     pub fn next(&self, size: u64) -> u64 {
         self.0.fetch_add(size.next_multiple_of(8).max(8), Ordering::Relaxed)

@@ -1,6 +1,6 @@
 //! `cpu=times`: which methods are rewritten, and the class that they call.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hprof_format::escape;
@@ -16,6 +16,9 @@ use crate::rewrite::{self, Tracker};
 /// In a package that every module reads: classes of named modules do not read the boot loader's unnamed one.
 const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter", "exit");
 
+/// Whether the tracker's class is defined.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
 /// Defines the class that rewritten methods call. Classes that were loaded before stay as they are.
 ///
 /// The JVM finds its methods at once if it started with the agent, else only when `Agent_OnAttach` has returned: then
@@ -23,11 +26,18 @@ const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter"
 pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
     // Its native methods are found in the agent's library, by their names: what a class of the JDK's own packages registers,
     // the JVM warns of.
-    let installed = jni.frame(4, |jni| {
-        jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
-    });
-    match installed.flatten() {
-        Some(()) => times.ready.store(!attached, Ordering::Release),
+    let install = || {
+        jni.frame(4, |jni| {
+            jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
+        })
+    };
+    // By a recording before, for instance. What another copy of the library defined calls that one.
+    let installed = if INSTALLED.load(Ordering::Acquire) { Some(()) } else { install().flatten() };
+    match installed {
+        Some(()) => {
+            INSTALLED.store(true, Ordering::Release);
+            times.ready.store(!attached, Ordering::Release);
+        }
         None => complain("cannot define the class that measures methods: cpu=times has no rows"),
     }
 }
@@ -52,7 +62,7 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
 
 /// Whether the methods of a class are measured: those that come with the JVM only if `filter=` names them. `name` is as in
 /// Java.
-fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
+pub fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     if filter.is_empty() {
         return !boot && !is_of_jdk(name);
     }
@@ -83,7 +93,8 @@ pub fn instrument(
     }
     let mut number = |method: &rewrite::Method<'_>| {
         let source = method.source_file.map(text);
-        Some(times.method(Method::named(name.clone(), text(method.name), text(method.descriptor), source)))
+        let method = Method::named(name.clone(), text(method.name), text(method.descriptor), source);
+        Some(times.method(method, boot))
     };
     match rewrite::rewrite(bytes, &TRACKER, &mut number) {
         Ok(rewritten) => {

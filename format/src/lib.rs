@@ -29,3 +29,6 @@ pub mod text;
 
 /// What the agent prints for `help`: its options.
 pub const AGENT_USAGE: &str = include_str!("usage.txt");
+
+/// The system property in which an agent that was loaded into a running JVM leaves what it said about it.
+pub const AGENT_ANSWER: &str = "hprof.agent.answer";

@@ -2,12 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::catch_unwind;
+use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 
 use super::env::Jvmti;
 use super::jni::Jni;
-use crate::agent;
 use crate::start::{self, Start};
 
 const JNI_OK: i32 = 0;
@@ -24,13 +24,17 @@ unsafe fn options(options: *const c_char) -> String {
 }
 
 fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
-    // An agent that runs has its environment; they are never given back.
-    let Some(jvmti) = agent::get().map(|agent| agent.jvmti).or_else(|| Jvmti::new(vm)) else {
+    /// All recordings have one: it is never given back.
+    static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
+    // No two recordings start at once.
+    let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(jvmti) = environment.or_else(|| Jvmti::new(vm)) else {
         crate::messages::complain("this JVM has no JVM TI of JDK 11 or later");
         return JNI_ERR;
     };
+    *environment = Some(jvmti);
     let jni = if attached { jni_of(vm) } else { None };
-    match start::start(jvmti, options, jni.as_ref()) {
+    match start::answered(jvmti, options, jni.as_ref()) {
         Start::Runs => JNI_OK,
         Start::Refuses => JNI_ERR,
         // As the old agent: `help` ends the JVM before it runs anything.

@@ -173,6 +173,14 @@ impl Jvmti {
         given
     }
 
+    /// Gives all capabilities back: other agents may want those that only one can have.
+    pub fn relinquish_capabilities(self) {
+        let mut all = sys::jvmtiCapabilities::default();
+        if call!(self, GetCapabilities, &mut all).is_ok() {
+            let _ = call!(self, RelinquishCapabilities, &all);
+        }
+    }
+
     pub(super) fn set_callbacks(self, callbacks: &sys::jvmtiEventCallbacks) -> Result<()> {
         let size = i32::try_from(size_of::<sys::jvmtiEventCallbacks>()).unwrap_or(i32::MAX);
         // JDK 11 to 20 have fewer events: they take what they know.

@@ -2,13 +2,13 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jobject, jthread};
 use jvmti_bindings::sys::jvmti as sys;
 
 use super::env::Jvmti;
 use super::jni::{Jni, Ref};
+use super::latest::Latest;
 use super::{Error, Result};
 
 /// A kind of event that can be turned on.
@@ -122,7 +122,7 @@ pub trait Handler: Sync {
     fn collection_finished(&self);
 }
 
-static HANDLER: OnceLock<&'static dyn Handler> = OnceLock::new();
+static HANDLER: Latest<&'static dyn Handler> = Latest::none();
 
 fn handler() -> Option<&'static dyn Handler> {
     HANDLER.get().copied()
@@ -130,7 +130,7 @@ fn handler() -> Option<&'static dyn Handler> {
 
 /// Turns events on and off.
 pub trait Events {
-    /// Says where events go. Before any is turned on.
+    /// Says where events go, instead of where they went before. Before any is turned on.
     ///
     /// # Errors
     /// What JVM TI says.
@@ -146,8 +146,7 @@ pub trait Events {
 
 impl Events for Jvmti {
     fn register(&self, handler: &'static dyn Handler) -> Result<()> {
-        // There is one agent in a JVM.
-        let _ = HANDLER.set(handler);
+        HANDLER.set(handler);
         let mut callbacks = sys::jvmtiEventCallbacks::default();
         callbacks.VMStart = Some(vm_start);
         callbacks.VMInit = Some(vm_init);

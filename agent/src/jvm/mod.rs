@@ -22,12 +22,14 @@ mod entry;
 mod env;
 mod events;
 mod jni;
+mod latest;
 pub mod walk;
 
 pub use capability::Capability;
 pub use env::{Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events, Handler};
 pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
+pub use latest::Latest;
 
 use std::fmt;
 

@@ -172,6 +172,25 @@ impl Jvmti {
         walk(visitor, |data| self.follow_references(0, from, &callbacks, data))
     }
 
+    /// Takes the tags of all objects away.
+    ///
+    /// # Errors
+    /// What JVM TI says.
+    pub fn clear_tags(self) -> Result<()> {
+        /// `JVMTI_HEAP_FILTER_UNTAGGED`: only objects with tags come.
+        const UNTAGGED: i32 = 0x8;
+        struct Clear;
+        impl Visitor for Clear {
+            fn object(&mut self, object: &Tag, _: i64, _: u64, _: Option<u32>) -> Then {
+                object.set(0);
+                Then::Visit
+            }
+        }
+        let callbacks =
+            sys::jvmtiHeapCallbacks { heap_iteration_callback: Some(iteration), ..Default::default() };
+        walk(&mut Clear, |data| self.iterate_through_heap(UNTAGGED, &callbacks, data))
+    }
+
     /// Tells of all objects of the heap, reachable or not.
     ///
     /// # Errors

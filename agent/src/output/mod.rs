@@ -91,6 +91,12 @@ impl Output {
         Self { sink, format: Format::Binary, started, written }
     }
 
+    /// Nothing more comes.
+    pub fn close(&mut self) {
+        self.sink.close();
+        self.written = Written::default();
+    }
+
     /// Whether the JVM wrote the dump that this is behind.
     pub fn is_behind_jvm(&self) -> bool {
         self.written.jvm.is_some()

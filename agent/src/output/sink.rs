@@ -67,6 +67,8 @@ enum To {
         path: PathBuf,
     },
     Socket(TcpStream),
+    /// It was closed.
+    Nothing,
 }
 
 /// `NAME.PID.partial`: other JVMs may have the same options.
@@ -207,7 +209,7 @@ impl Sink {
     pub fn stream(&self) -> Option<TcpStream> {
         match &self.to {
             To::Socket(stream) => stream.try_clone().ok(),
-            To::File { .. } | To::Device { .. } => None,
+            To::File { .. } | To::Device { .. } | To::Nothing => None,
         }
     }
 
@@ -215,7 +217,7 @@ impl Sink {
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
             To::File { path, .. } | To::Device { path, .. } => Some(path),
-            To::Socket(_) => None,
+            To::Socket(_) | To::Nothing => None,
         }
     }
 
@@ -226,6 +228,7 @@ impl Sink {
             To::Socket(stream) => {
                 stream.peer_addr().map_or_else(|_| "the socket".to_owned(), |address| address.to_string())
             }
+            To::Nothing => "a closed file".to_owned(),
         }
     }
 
@@ -280,6 +283,7 @@ impl Sink {
             }
             To::Device { file, .. } => file.flush(),
             To::Socket(stream) => stream.flush(),
+            To::Nothing => Ok(()),
         };
         match ended {
             Ok(()) => true,
@@ -302,8 +306,9 @@ impl Sink {
                     let _ = std::fs::remove_file(partial);
                 }
             }
-            To::File { .. } | To::Device { .. } => {}
+            To::File { .. } | To::Device { .. } | To::Nothing => {}
         }
+        self.to = To::Nothing;
         self.failed.get_or_insert_with(String::new);
     }
 
@@ -333,13 +338,14 @@ impl Sink {
         let written = match &mut self.to {
             To::File { file, .. } | To::Device { file, .. } => file.write_all(bytes),
             To::Socket(stream) => send(stream, bytes),
+            To::Nothing => Ok(()),
         };
         match written {
             Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
                 let kept = match &self.to {
                     To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
-                    To::Device { .. } | To::Socket(_) => String::new(),
+                    To::Device { .. } | To::Socket(_) | To::Nothing => String::new(),
                 };
                 let message = format!("cannot write to {}: {error}{kept}", self.name());
                 self.fail(message);

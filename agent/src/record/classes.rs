@@ -51,6 +51,11 @@ impl Classes {
         read(&self.table).all.clone()
     }
 
+    /// Forgets all of them. Their tags have to be cleared before another recording.
+    pub fn clear(&self) {
+        *write(&self.table) = Table::default();
+    }
+
     /// The ID of a class; it gets one if it has none.
     #[inline]
     pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {

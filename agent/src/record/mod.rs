@@ -8,7 +8,22 @@ pub mod threads;
 pub mod times;
 pub mod traces;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A JVM may be recorded more than once. What threads remember of a recording that was stopped is of no use in the next.
+static RECORDING: AtomicU32 = AtomicU32::new(0);
+
+/// The number of the recording.
+#[inline]
+pub fn recording() -> u32 {
+    RECORDING.load(Ordering::Relaxed)
+}
+
+/// The next recording begins.
+pub fn next_recording() {
+    RECORDING.fetch_add(1, Ordering::Relaxed);
+}
 
 /// Locks; a panic of another thread, which was told, does not stop this one.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

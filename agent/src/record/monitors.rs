@@ -38,7 +38,22 @@ pub struct Waiting {
 }
 
 thread_local! {
-    static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
+    /// Of which recording they are, and the waits.
+    static WAITING: RefCell<(u32, Vec<Waiting>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+/// The waits of this thread, in this recording.
+fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
+    WAITING
+        .try_with(|waiting| {
+            let (recording, all) = &mut *waiting.borrow_mut();
+            if *recording != super::recording() {
+                *recording = super::recording();
+                all.clear();
+            }
+            run(all)
+        })
+        .ok()
 }
 
 /// The most waits within one another that a thread remembers: there are two, a wait and the contended enter that ends it.
@@ -46,8 +61,7 @@ const MAX_NESTED: usize = 8;
 
 /// This thread starts to wait.
 pub fn wait(waiting: Waiting) {
-    let _ = WAITING.try_with(|all| {
-        let mut all = all.borrow_mut();
+    let _ = with(|all| {
         if all.len() >= MAX_NESTED {
             all.clear();
         }
@@ -57,7 +71,7 @@ pub fn wait(waiting: Waiting) {
 
 /// It waits no more.
 pub fn waited() -> Option<Waiting> {
-    WAITING.try_with(|all| all.borrow_mut().pop()).ok().flatten()
+    with(Vec::pop).flatten()
 }
 
 /// Lines of waits that are kept until something is written. Later ones are left out.
@@ -86,6 +100,12 @@ impl Monitors {
         let contention = table.entry((waiting.trace, waiting.signature)).or_default();
         contention.count += 1;
         contention.nanos = contention.nanos.saturating_add(nanos);
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        *lock(&self.table) = FxHashMap::default();
+        *lock(&self.lines) = Default::default();
     }
 
     /// Trace, signature of the monitor's class, time lost; most first.

@@ -55,7 +55,7 @@ impl Samples {
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// No more samples, for good.
+    /// No more samples in this recording.
     pub fn stop(&self) {
         *lock(&self.stopped) = true;
         self.wake.notify_all();

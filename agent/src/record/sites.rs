@@ -10,7 +10,7 @@ use std::sync::{Arc, RwLock};
 
 use rustc_hash::FxHashMap;
 
-use super::{read, write};
+use super::{read, recording, write};
 use crate::jvm::Frame;
 
 /// What was allocated: objects and bytes. With sampling both are in 1/1024, so that parts add up.
@@ -120,6 +120,13 @@ impl Sites {
         Arc::clone(write(shard).entry(key).or_insert_with(new))
     }
 
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            *write(shard) = FxHashMap::default();
+        }
+    }
+
     /// What was allocated at each site.
     pub fn allocated(&self) -> FxHashMap<Key, Weight> {
         let mut all = FxHashMap::default();
@@ -145,6 +152,8 @@ struct Recent {
 /// What a thread remembers: sites that it met lately, and buffers.
 #[derive(Debug, Default)]
 struct OfThread {
+    /// Of which recording it is.
+    recording: u32,
     recent: Vec<Option<Recent>>,
     frames: Vec<Frame>,
     /// Objects that the JVM's own event counted, whose sampling event may still come.
@@ -163,33 +172,43 @@ thread_local! {
     static THREAD: RefCell<OfThread> = RefCell::new(OfThread::default());
 }
 
+/// What this thread remembers of this recording.
+#[inline]
+fn with<T>(run: impl FnOnce(&mut OfThread) -> T) -> Option<T> {
+    THREAD
+        .try_with(|thread| {
+            let thread = &mut *thread.borrow_mut();
+            if thread.recording != recording() {
+                *thread = OfThread { recording: recording(), ..OfThread::default() };
+            }
+            run(thread)
+        })
+        .ok()
+}
+
 /// A buffer for frames, that this thread keeps.
 pub fn with_frames<T>(run: impl FnOnce(&mut Vec<Frame>) -> T) -> Option<T> {
     // Taken out, so that an event within an event finds an empty one.
-    let mut frames = THREAD.try_with(|thread| std::mem::take(&mut thread.borrow_mut().frames)).ok()?;
+    let mut frames = with(|thread| std::mem::take(&mut thread.frames))?;
     let result = run(&mut frames);
-    let _ = THREAD.try_with(|thread| thread.borrow_mut().frames = frames);
+    let _ = with(|thread| thread.frames = frames);
     Some(result)
 }
 
 /// The site of a stack and a class, if this thread met it lately.
 #[inline]
 pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
-    THREAD
-        .try_with(|thread| {
-            let thread = thread.borrow();
-            let recent = thread.recent.get(slot(hash, class))?.as_ref()?;
-            let same = recent.hash == hash && recent.class == class && *recent.frames == *frames;
-            same.then(|| Arc::clone(&recent.site))
-        })
-        .ok()
-        .flatten()
+    with(|thread| {
+        let recent = thread.recent.get(slot(hash, class))?.as_ref()?;
+        let same = recent.hash == hash && recent.class == class && *recent.frames == *frames;
+        same.then(|| Arc::clone(&recent.site))
+    })
+    .flatten()
 }
 
 /// Remembers it.
 pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
-    let _ = THREAD.try_with(|thread| {
-        let mut thread = thread.borrow_mut();
+    let _ = with(|thread| {
         if thread.recent.is_empty() {
             thread.recent.resize_with(RECENT, || None);
         }
@@ -207,38 +226,35 @@ fn slot(hash: u64, class: u64) -> usize {
 
 /// The JVM's own event counted an object: a sampling event for it may follow.
 pub fn counted_by_jvm() {
-    let _ = THREAD.try_with(|thread| thread.borrow_mut().counted += 1);
+    let _ = with(|thread| thread.counted += 1);
 }
 
 /// A sampling event counted an object: the JVM's own event for it may follow at once.
 #[inline]
 pub fn sampled(allocation: Sampled) {
-    let _ = THREAD.try_with(|thread| thread.borrow_mut().sampled = Some(allocation));
+    let _ = with(|thread| thread.sampled = Some(allocation));
 }
 
 /// What this thread's last event counted, if it was a sampling event; each answers one event of the JVM's own.
 pub fn take_sampled() -> Option<Sampled> {
-    THREAD.try_with(|thread| thread.borrow_mut().sampled.take()).ok().flatten()
+    with(|thread| thread.sampled.take()).flatten()
 }
 
 /// Whether there is one.
 #[inline]
 pub fn has_sampled() -> bool {
-    THREAD.try_with(|thread| thread.borrow().sampled.is_some()).unwrap_or(false)
+    with(|thread| thread.sampled.is_some()).unwrap_or(false)
 }
 
 /// Whether an object of this thread may have been counted already, by the JVM's own event.
 #[inline]
 pub fn may_be_counted() -> bool {
-    THREAD.try_with(|thread| thread.borrow().counted > 0).unwrap_or(false)
+    with(|thread| thread.counted > 0).unwrap_or(false)
 }
 
 /// It was.
 pub fn was_counted() {
-    let _ = THREAD.try_with(|thread| {
-        let mut thread = thread.borrow_mut();
-        thread.counted = thread.counted.saturating_sub(1);
-    });
+    let _ = with(|thread| thread.counted = thread.counted.saturating_sub(1));
 }
 
 #[cfg(test)]
@@ -266,12 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_finds_what_it_remembers() {
+    fn a_thread_finds_what_it_remembers_of_this_recording() {
         let frames = [Frame { method: crate::jvm::MethodId(8), location: 3 }];
         let site = Arc::new(Site { trace: 5, ..Site::default() });
         assert!(recent(1 << 50, 16, &frames).is_none());
         remember(1 << 50, 16, &frames, site);
         assert_eq!(recent(1 << 50, 16, &frames).map(|site| site.trace), Some(5));
         assert!(recent(1 << 50, 24, &frames).is_none() && recent(1 << 50, 16, &[]).is_none());
+        crate::record::next_recording();
+        assert!(recent(1 << 50, 16, &frames).is_none());
     }
 }

@@ -118,6 +118,11 @@ impl Threads {
         }
     }
 
+    /// Forgets all of them. Their tags have to be cleared before another recording.
+    pub fn clear(&self) {
+        *lock(&self.table) = Table::default();
+    }
+
     /// What happened since the last time.
     pub fn take_happened(&self) -> Vec<Happened> {
         std::mem::take(&mut lock(&self.table).happened)

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::traces::Method;
-use super::{lock, read, write};
+use super::{lock, read, recording, write};
 use crate::jvm::MethodId;
 use crate::jvm::clock::{self, Clock};
 use crate::state::State;
@@ -96,6 +96,8 @@ const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct OfThread {
+    /// Of which recording it is.
+    recording: u32,
     calls: Vec<Call>,
     /// By method: how many calls of it the thread is in.
     active: Vec<u32>,
@@ -112,6 +114,7 @@ struct OfThread {
 
 impl OfThread {
     const NEW: Self = Self {
+        recording: 0,
         calls: Vec::new(),
         active: Vec::new(),
         ignored: 0,
@@ -199,10 +202,22 @@ thread_local! {
 /// The most calls within one another that are measured.
 const MAX_CALLS: usize = 1 << 16;
 
+/// The methods that were rewritten, by number. They stay so when a recording is stopped: the next one measures them too.
+static METHODS: RwLock<Vec<Rewritten>> = RwLock::new(Vec::new());
+
+#[derive(Debug, Clone)]
+struct Rewritten {
+    method: Arc<Method>,
+    /// Whether its class is of the boot loader.
+    boot: bool,
+}
+
 /// All that was measured.
 #[derive(Debug)]
 pub struct Times {
-    methods: RwLock<Vec<Arc<Method>>>,
+    recording: u32,
+    /// By number: which methods that were rewritten for recordings before are measured in this one.
+    earlier: Vec<bool>,
     shared: Arc<Shared>,
     depth: usize,
     clock: Clock,
@@ -211,10 +226,14 @@ pub struct Times {
 }
 
 impl Times {
-    /// Nothing yet; traces have this depth.
-    pub fn new(depth: usize) -> Self {
+    /// Nothing yet; traces have this depth. `is_wanted` says of a class, and whether it is the boot loader's, if its methods
+    /// are measured.
+    pub fn new(depth: usize, is_wanted: impl Fn(&str, bool) -> bool) -> Self {
+        let methods = read(&METHODS);
+        let earlier = methods.iter().map(|earlier| is_wanted(&earlier.method.class_name, earlier.boot));
         Self {
-            methods: RwLock::default(),
+            recording: recording(),
+            earlier: earlier.collect(),
             shared: Arc::default(),
             depth: depth.max(1),
             clock: Clock::default(),
@@ -223,10 +242,16 @@ impl Times {
     }
 
     /// The number of a method that is rewritten.
-    pub fn method(&self, method: Method) -> u32 {
-        let mut methods = write(&self.methods);
-        methods.push(Arc::new(method));
+    pub fn method(&self, method: Method, boot: bool) -> u32 {
+        let mut methods = write(&METHODS);
+        methods.push(Rewritten { method: Arc::new(method), boot });
         u32::try_from(methods.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Forgets all that was measured.
+    pub fn clear(&self) {
+        *lock(&self.shared.threads) = Vec::new();
+        *lock(&self.shared.ended) = FxHashMap::default();
     }
 
     /// This thread enters a method.
@@ -235,13 +260,20 @@ impl Times {
         if !self.ready.load(Ordering::Relaxed) {
             return;
         }
+        let at = method as usize;
+        if self.earlier.get(at) == Some(&false) {
+            return;
+        }
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
+            if thread.recording != self.recording {
+                *thread = OfThread::NEW;
+                thread.recording = self.recording;
+            }
             if thread.calls.len() >= MAX_CALLS {
                 thread.ignored += 1;
                 return;
             }
-            let at = method as usize;
             if at >= thread.active.len() {
                 thread.active.resize(at + 1, 0);
             }
@@ -315,14 +347,14 @@ impl Times {
 
     /// Trace, calls, nanoseconds without callees: most first.
     pub fn rows(&self, state: &State) -> Vec<(u32, u64, u64)> {
-        let methods = read(&self.methods).clone();
+        let methods = read(&METHODS).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {
                 let frames: Vec<_> = (stack.iter())
                     .filter_map(|number| {
                         // Numbers that no method of the JVM has: they are addresses there.
                         let id = MethodId(usize::MAX - *number as usize);
-                        Some((id, Arc::clone(methods.get(*number as usize)?)))
+                        Some((id, Arc::clone(&methods.get(*number as usize)?.method)))
                     })
                     .collect();
                 (state.traces.of_methods(0, &frames), cost.calls, cost.own)
@@ -334,8 +366,9 @@ impl Times {
 
     /// Calls, callee, caller, nanoseconds with callees: most calls first, as the old agent has it.
     pub fn calls(&self) -> Vec<(u64, String, Option<String>, u64)> {
-        let methods = read(&self.methods).clone();
-        let name = |number: u32| methods.get(number as usize).map(|method| method.with_signature());
+        let methods = read(&METHODS).clone();
+        let name =
+            |number: u32| methods.get(number as usize).map(|rewritten| rewritten.method.with_signature());
         let mut rows: Vec<_> = (self.costs(2).into_iter())
             .filter_map(|(stack, cost)| {
                 let callee = name(*stack.first()?)?;
@@ -358,10 +391,13 @@ mod tests {
     /// main calls work twice, which calls leaf once; the exit of the second leaf is missed.
     #[test]
     fn calls_are_counted_and_missed_exits_end_with_their_callers() {
-        let times = Times::new(4);
+        let times = Times::new(4, |_, _| true);
         times.ready.store(true, Ordering::Release);
-        let (main, work, leaf) =
-            (times.method(named("main")), times.method(named("work")), times.method(named("leaf")));
+        let (main, work, leaf) = (
+            times.method(named("main"), false),
+            times.method(named("work"), false),
+            times.method(named("leaf"), false),
+        );
         times.enter(main);
         times.enter(work);
         times.enter(leaf);
@@ -388,9 +424,9 @@ mod tests {
     /// Traces of a recursion differ only as far as they are deep.
     #[test]
     fn a_recursion_has_as_many_places_as_traces_are_deep() {
-        let times = Times::new(3);
+        let times = Times::new(3, |_, _| true);
         times.ready.store(true, Ordering::Release);
-        let method = times.method(named("again"));
+        let method = times.method(named("again"), false);
         for _ in 0..1000 {
             times.enter(method);
         }
@@ -405,5 +441,27 @@ mod tests {
             let thread = thread.borrow();
             assert_eq!((thread.places.len(), thread.steps.len()), (3, 4));
         });
+    }
+
+    /// The program runs the methods that were rewritten for a recording in all later ones.
+    #[test]
+    fn the_next_recording_measures_what_it_wants_of_the_methods_of_the_last() {
+        let first = Times::new(4, |_, _| true);
+        first.ready.store(true, Ordering::Release);
+        let of = |class: &str| Method::named(class.to_owned(), "run".to_owned(), "()V".to_owned(), None);
+        let (wanted, other) = (first.method(of("wanted.A"), false), first.method(of("other.B"), false));
+        first.enter(wanted);
+        crate::record::next_recording();
+        let second = Times::new(4, |class, _| class.starts_with("wanted."));
+        second.ready.store(true, Ordering::Release);
+        for method in [other, wanted] {
+            second.enter(method);
+            second.exit(method);
+        }
+        // It ends a call that began in the first.
+        second.exit(wanted);
+        let names: Vec<_> = second.calls().into_iter().map(|(calls, name, ..)| (calls, name)).collect();
+        assert_eq!(names, [(1, "wanted.A.run()V".to_owned())]);
+        assert!(first.calls().is_empty());
     }
 }

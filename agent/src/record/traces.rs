@@ -163,6 +163,11 @@ impl Traces {
         Self { table: RwLock::new(table), with_lines, full: AtomicBool::new(false) }
     }
 
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        *write(&self.table) = Table::default();
+    }
+
     /// Whether there were more traces than tags have numbers for.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)

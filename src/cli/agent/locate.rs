@@ -1,4 +1,4 @@
-//! `agent`: where the agent's library is, and how it is loaded.
+//! `agent`: where the agent's library is, how it is loaded, and `agent load`, which loads it.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,12 +12,13 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::json::Dump;
 use hprof_report::value::Value;
 
-use super::library;
+use super::{library, load};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli agent
   java -agentpath:$(hprof-cli agent --path)=heap=sites,depth=8 -jar app.jar
-  java -agentpath:$(hprof-cli agent --path)=help";
+  java -agentpath:$(hprof-cli agent --path)=help
+  hprof-cli agent load 4711 heap=sites,file=/home/app/sites.txt";
 
 /// Show where the HPROF agent is and how to load it
 ///
@@ -25,13 +26,23 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// the options of the agent that was part of JDK 5 to 8. Its library is looked for in $HPROF_CLI_AGENT,
 /// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
     /// Print only the path of the library
     #[arg(long, conflicts_with_all = ["format", "color"], help_heading = "Output")]
     path: bool,
 
     #[command(flatten)]
     output: Output,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    #[command(after_long_help = format!("{}\n\n{}", load::EXAMPLES, crate::cli::EXIT_CODES))]
+    Load(load::Args),
 }
 
 /// The options that the examples have.
@@ -78,7 +89,13 @@ impl Row {
             lines.push("where java is started by something else:".to_owned());
             lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
         }
-        lines.extend(["into a JVM that runs:".to_owned(), format!("  {}", self.jcmd), String::new()]);
+        lines.extend([
+            "into a JVM that runs:".to_owned(),
+            format!("  hprof-cli agent load PID {EXAMPLE}"),
+            "or without this program:".to_owned(),
+            format!("  {}", self.jcmd),
+            String::new(),
+        ]);
         lines.push("Not to be had in a JVM that runs already:".to_owned());
         lines.extend(LATE.iter().map(|line| format!("- {line}")));
         lines.push(String::new());
@@ -101,6 +118,9 @@ impl Source for Library<'_> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if let Some(Action::Load(args)) = &args.action {
+        return load::run(args);
+    }
     let library = library::find()?;
     if args.path {
         let mut out = output::stdout();

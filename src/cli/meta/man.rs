@@ -43,7 +43,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     root.build();
     if let Some(dir) = &args.dir {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        for command in std::iter::once(&root).chain(root.get_subcommands()) {
+        let commands =
+            root.get_subcommands().flat_map(|one| std::iter::once(one).chain(one.get_subcommands()));
+        for command in std::iter::once(&root).chain(commands) {
             let name = page_name(command);
             let path = dir.join(format!("{name}.1"));
             std::fs::write(&path, page(command)?)
@@ -120,7 +122,7 @@ fn synopsis(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
         let value = values(positional).unwrap_or_default() + more;
         if positional.is_required_set() { write!(out, "\n{value}")? } else { write!(out, "\n[{value}]")? }
     }
-    if command.has_subcommands() {
+    if command.is_subcommand_required_set() {
         write!(out, "\n\\fICOMMAND\\fR\n[\\fIARGUMENT\\fR\\ ...]")?;
     }
     writeln!(out)

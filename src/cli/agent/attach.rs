@@ -1,0 +1,273 @@
+//! HotSpot's attach protocol, as `jcmd` speaks it: a file and a signal make a JVM open a socket, which takes a command and
+//! gives an answer. It works into containers: paths are those below the root of the process.
+//!
+//! Only processes of the same user are attached to, and only sockets of that user are spoken to: names of both are known to
+//! all, and `/tmp` is open to all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+/// How long a JVM may take to open its socket.
+const TO_OPEN: Duration = Duration::from_secs(20);
+
+/// How long it may take to answer. A dump is answered when it is written, for which the agent takes ten minutes at most.
+const TO_ANSWER: Duration = Duration::from_secs(660);
+
+/// The most bytes of an argument: JVMs up to JDK 23 take no more.
+const MAX_ARGUMENT: usize = 1024;
+
+/// The most bytes of an answer.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// A JVM that runs.
+#[derive(Debug)]
+pub(super) struct Jvm {
+    pid: u32,
+    /// In its own PID namespace, which the names of files are made of.
+    inner_pid: u32,
+    handles_quit: bool,
+}
+
+/// What a JVM answers: 0 or an error, and text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) code: i32,
+    pub(super) text: String,
+}
+
+impl Jvm {
+    /// The JVM with this process ID.
+    ///
+    /// # Errors
+    /// If there is no such process, or it is another user's.
+    pub(super) fn new(pid: u32) -> anyhow::Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))
+            .map_err(|_| anyhow::anyhow!("there is no process {pid}; `jcmd -l` lists the JVMs that run"))?;
+        let status = Status::of(&status).with_context(|| format!("/proc/{pid}/status cannot be read"))?;
+        let own = geteuid().as_raw();
+        ensure!(
+            status.user == own,
+            "process {pid} belongs to user {0}, and this is user {own}; run it as that user: sudo -u '#{0}' hprof-cli ...",
+            status.user
+        );
+        Ok(Self { pid, inner_pid: status.inner_pid, handles_quit: status.handles_quit })
+    }
+
+    /// A path of the process, as this one sees it.
+    pub(super) fn outside(&self, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.pid));
+        root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Sends a command, and waits for the answer.
+    ///
+    /// # Errors
+    /// If the JVM cannot be reached, or does not answer.
+    pub(super) fn ask(&self, command: &str, arguments: [&str; 3]) -> anyhow::Result<Reply> {
+        let mut request = Vec::new();
+        for word in ["1", command].into_iter().chain(arguments) {
+            ensure!(
+                word.len() <= MAX_ARGUMENT && !word.contains('\0'),
+                "a JVM takes no more than {MAX_ARGUMENT} bytes of options, and no NUL"
+            );
+            request.extend_from_slice(word.as_bytes());
+            request.push(0);
+        }
+        let pid = self.pid;
+        let mut answer = Vec::new();
+        let asked = self.connect().and_then(|mut stream| {
+            stream.set_read_timeout(Some(TO_ANSWER))?;
+            stream.write_all(&request)?;
+            Ok(stream.take(MAX_ANSWER).read_to_end(&mut answer)?)
+        });
+        asked.with_context(|| format!("process {pid} cannot be asked"))?;
+        Reply::of(&answer).with_context(|| format!("process {pid} does not answer as a JVM does"))
+    }
+
+    fn connect(&self) -> anyhow::Result<UnixStream> {
+        let path = self.outside(Path::new(&format!("/tmp/.java_pid{}", self.inner_pid)));
+        if !is_own_socket(&path)? {
+            self.open(&path)?;
+        }
+        Ok(UnixStream::connect(&path)?)
+    }
+
+    /// Makes the JVM open its socket.
+    fn open(&self, socket: &Path) -> anyhow::Result<()> {
+        // The signal would end it.
+        ensure!(self.handles_quit, "it does not handle SIGQUIT: it is no JVM, or one that is still starting");
+        let trigger = self.outside(Path::new(&format!("/tmp/.attach_pid{}", self.inner_pid)));
+        let _trigger = Trigger::new(trigger)?;
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no such process")?;
+        kill_process(pid, Signal::QUIT)?;
+        let start = Instant::now();
+        while !is_own_socket(socket)? {
+            ensure!(
+                start.elapsed() < TO_OPEN,
+                "it opens no socket; was it started with -XX:+DisableAttachMechanism?"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the socket is there.
+///
+/// # Errors
+/// If there is something else, or somebody else's.
+fn is_own_socket(path: &Path) -> anyhow::Result<bool> {
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(false) };
+    let own = there.file_type().is_socket() && there.uid() == geteuid().as_raw() && there.mode() & 0o066 == 0;
+    ensure!(own, "{} is not a socket of this user alone", path.display());
+    Ok(true)
+}
+
+/// The file that tells a JVM to open its socket, until it is dropped.
+struct Trigger(PathBuf);
+
+impl Trigger {
+    fn new(path: PathBuf) -> anyhow::Result<Self> {
+        let made: std::io::Result<File> =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        match made {
+            Ok(_) => Ok(Self(path)),
+            // Of another that attaches at this moment, or was killed.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::AlreadyExists
+                    && fs::symlink_metadata(&path)
+                        .is_ok_and(|there| there.is_file() && there.uid() == geteuid().as_raw()) =>
+            {
+                Ok(Self(path))
+            }
+            Err(error) => bail!("cannot create {}: {error}", path.display()),
+        }
+    }
+}
+
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        // The JVM may have removed it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What `/proc/PID/status` says.
+#[derive(Debug, PartialEq, Eq)]
+struct Status {
+    /// Effective user.
+    user: u32,
+    inner_pid: u32,
+    handles_quit: bool,
+}
+
+impl Status {
+    fn of(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        };
+        // Kernels without PID namespaces have no `NSpid`.
+        let inner_pid = field("NSpid").or_else(|| field("Pid"))?.split_whitespace().last()?;
+        let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
+        Some(Self {
+            user: field("Uid")?.split_whitespace().nth(1)?.parse().ok()?,
+            inner_pid: inner_pid.parse().ok()?,
+            handles_quit: caught >> (Signal::QUIT.as_raw() - 1) & 1 == 1,
+        })
+    }
+}
+
+impl Reply {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        let (code, text) = text.split_once('\n')?;
+        Some(Self { code: code.trim().parse().ok()?, text: text.to_owned() })
+    }
+}
+
+/// The value of a property in the answer to `properties`: what `java.util.Properties.store` writes.
+pub(super) fn property(text: &str, name: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+    let mut units = Vec::new();
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        let escaped = if character == '\\' { characters.next() } else { None };
+        let plain = match escaped {
+            None => character,
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('r') => '\r',
+            Some('f') => '\x0c',
+            Some('u') => {
+                let digits: String = characters.by_ref().take(4).collect();
+                // Surrogates come one by one.
+                units.push(u16::from_str_radix(&digits, 16).ok()?);
+                continue;
+            }
+            Some(other) => other,
+        };
+        units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
+    }
+    Some(String::from_utf16_lossy(&units))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_in_a_container_has_another_id_there() {
+        let text = "Name:\tjava\nPid:\t4711\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t4711\t7\n\
+                    SigCgt:\t0000000181005ccf\n";
+        assert_eq!(Status::of(text), Some(Status { user: 1001, inner_pid: 7, handles_quit: true }));
+        let old = "Pid:\t4711\nUid:\t0\t0\t0\t0\nSigCgt:\t0000000000000001\n";
+        assert_eq!(Status::of(old), Some(Status { user: 0, inner_pid: 4711, handles_quit: false }));
+        assert_eq!(Status::of("Pid:\t1\n"), None);
+    }
+
+    #[test]
+    fn replies_have_a_code_and_text() {
+        let reply = Reply::of(b"0\nreturn code: -1\n").unwrap();
+        assert_eq!((reply.code, reply.text.as_str()), (0, "return code: -1\n"));
+        assert_eq!(Reply::of(b"hello\n"), None);
+        assert_eq!(Reply::of(b""), None);
+    }
+
+    #[test]
+    fn properties_are_read_as_java_writes_them() {
+        let text = "#Wed Nov 25\na.b=other\na.b.c=HPROF\\: \\u00e9\\ud83d\\ude00 C\\:\\\\x\\n\\=two\\\\n\n";
+        assert_eq!(property(text, "a.b.c").as_deref(), Some("HPROF: é😀 C:\\x\n=two\\n"));
+        assert_eq!(property(text, "a.b").as_deref(), Some("other"));
+        assert_eq!(property(text, "a"), None);
+        assert_eq!(property("x=\\uzz", "x"), None);
+    }
+
+    /// Names of sockets are known to all: what somebody put there is not spoken to.
+    #[test]
+    fn only_sockets_of_this_user_alone_are_spoken_to() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        assert!(!is_own_socket(&socket).unwrap());
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(is_own_socket(&socket).unwrap());
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        assert!(is_own_socket(&link).is_err());
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(is_own_socket(&socket).is_err());
+        // Nor is a file made through a link.
+        let trigger = dir.path().join("trigger");
+        std::os::unix::fs::symlink(dir.path().join("victim"), &trigger).unwrap();
+        assert!(Trigger::new(trigger).is_err() && !dir.path().join("victim").exists());
+    }
+}

@@ -1,0 +1,82 @@
+//! `agent load`: the agent in a JVM that runs already, and its answer.
+
+use crate::cli::Outcome;
+
+use super::library;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli agent load 4711 heap=sites,sample=524288,depth=16,file=/home/app/sites.txt
+  hprof-cli agent load 4711 dump
+  hprof-cli agent load 4711 stop";
+
+/// Load the agent into a JVM that runs, or tell it what to do
+///
+/// Prints what the agent answers, or why it refuses, where `jcmd` prints a number. `dump` writes what was recorded
+/// until now, `stop` does the same and ends the recording; after that another one can be started. The
+/// JVM must be of the same user. Relative names of files are in the JVM's directory.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Process ID of the JVM
+    #[arg(value_name = "PID")]
+    pid: u32,
+
+    /// Options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...; or dump, stop, help
+    #[arg(value_name = "OPTIONS", required = true)]
+    options: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    load(args.pid, &args.options.join(","))
+}
+
+#[cfg(target_os = "linux")]
+fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
+    use std::io::Write;
+
+    use anyhow::{Context, bail, ensure};
+    use hprof_report::escape;
+
+    use super::attach::{self, Jvm};
+    use crate::cli::shared::output;
+
+    let library = library::find()?;
+    let jvm = Jvm::new(pid)?;
+    let inside = jvm.outside(&library);
+    ensure!(
+        inside.exists(),
+        "process {pid} sees another file system, without {0}; copy it there: cp {0} {1}",
+        library.display(),
+        inside.display()
+    );
+    let library = library.to_str().context("a JVM takes no path that is not UTF-8")?;
+    let reply = jvm.ask("load", [library, "true", options])?;
+    let Some(code) = returned(&reply.text).filter(|_| reply.code == 0) else {
+        bail!("process {pid} does not load the agent: {}", reply.text.trim());
+    };
+    let said = jvm.ask("properties", [""; 3])?;
+    let said = attach::property(&said.text, hprof_format::AGENT_ANSWER).unwrap_or_default();
+    if code != 0 {
+        let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();
+        match reasons[..] {
+            [] => bail!("the agent in process {pid} refuses ({code}); the JVM's stderr says why"),
+            _ => bail!("the agent in process {pid} refuses: {}", reasons.join("; ")),
+        }
+    }
+    let mut out = output::stdout();
+    for line in said.lines() {
+        writeln!(out, "{}", escape::text(line))?;
+    }
+    output::finish(out)?;
+    Ok(Outcome::Fine)
+}
+
+/// What the agent returned to the JVM.
+#[cfg(target_os = "linux")]
+fn returned(text: &str) -> Option<i32> {
+    text.lines().find_map(|line| line.trim().strip_prefix("return code: "))?.trim().parse().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn load(_: u32, options: &str) -> anyhow::Result<Outcome> {
+    anyhow::bail!("it needs Linux; elsewhere: {}", library::jcmd(&library::find()?, options))
+}
