@@ -4,8 +4,9 @@
 usage: stress.py --jdk HOME [--jdk HOME...] --agent LIBRARY --hprof HPROF-CLI [--rounds N] [--seed N] [--jobs N] [--out DIR]
 
 A round is a program of stress/*.java, a garbage collector, interpreter or compilers, options of the agent, and something that
-happens meanwhile: SIGQUIT in a storm, SIGTERM, SIGKILL, an agent that is loaded late and told dump and stop, a full disk, a
-listener that is slow, closes, or resets the connection. A round fails if
+happens meanwhile: SIGQUIT in a storm, SIGTERM, SIGKILL, an agent that is loaded late, told dump and stop and then records again,
+a full disk, a listener that is slow, closes, or resets the connection. In some rounds the JVM verifies its heap before and after
+each collection. A round fails if
 
 - the JVM crashes (an hs_err file, a core, an unexpected signal) or hangs (--limit; stacks of all threads are kept then),
 - its exit code is not the one of the program or of the signal,
@@ -319,7 +320,9 @@ class Round:
         elif self.act.startswith("attach") and self.handles_quit(process):
             time.sleep(moment / 2)
             self.load(process, self.options)
-            for word in rng.choice([["dump", "stop"], ["dump"], ["stop"], ["stop", "dump", "stop"], ["heap=sites", "stop"], []]):
+            again = self.again()
+            for word in rng.choice([["dump", "stop"], ["dump"], ["stop"], ["stop", "dump", "stop"], ["heap=sites", "stop"], [],
+                                    ["stop", again, "stop"], ["stop", again], ["stop", again, "stop", again, "dump", "stop"]]):
                 time.sleep(rng.random() * 0.3)
                 if self.act == "attach-kill" and rng.random() < 0.3:
                     process.kill()
@@ -327,6 +330,12 @@ class Round:
             if self.act == "attach-kill":
                 time.sleep(rng.random() * 0.3)
                 process.kill()
+
+    def again(self):
+        """Options of one more recording in the same JVM."""
+        options = [option for option in self.options.split(",") if not option.startswith(("file=", "net=", "heap=", "dump="))]
+        heap = self.rng.choice(["sites", "all"] if self.binary else ["dump", "sites", "all"])
+        return ",".join([*options, f"heap={heap}", f"file={self.directory / 'files' / 'again'}"])
 
     def load(self, process, options):
         if process.poll() is not None:

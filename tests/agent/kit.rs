@@ -3,7 +3,7 @@
 //! Programs that wait do so for the end of their standard input, so that they end with the test, however it ends.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -277,6 +277,12 @@ impl Waiting {
     /// Waits for a line of the program's that has these words.
     pub fn wait_for(&self, words: &str) {
         self.wait_in(&self.stdout.0, words);
+    }
+
+    /// Gives the program a line, and waits until it says that it is done.
+    pub fn tell(&self, line: &str) {
+        writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
+        self.wait_for(&format!("DONE {line}"));
     }
 
     /// Waits for a line on stderr, where the agent speaks.

@@ -13,6 +13,8 @@
     clippy::print_stderr
 )]
 
+#[cfg(target_os = "linux")]
+mod again;
 mod cpu;
 mod dump;
 #[path = "../reports/grammar/mod.rs"]
