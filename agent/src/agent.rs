@@ -1,5 +1,6 @@
 //! The agent: events of the JVM, and what is done at them.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -29,6 +30,12 @@ static AGENT: Latest<Agent> = Latest::none();
 #[inline]
 pub fn get() -> Option<&'static Agent> {
     AGENT.get()
+}
+
+thread_local! {
+    /// Whether this thread is one of the agent's. What it allocates is not the program's; and where it holds references to all
+    /// classes, `-Xcheck:jni` counts them in an event within, of which it expects 32.
+    static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Which event told of an allocation.
@@ -212,6 +219,7 @@ impl Agent {
         let started = thread().is_some_and(|thread| {
             let run = Box::new(move |jni: Jni<'_>| {
                 if let Some(agent) = agent {
+                    OWN.set(true);
                     // Counted down also if it panics.
                     struct Ends(&'static Agent);
                     impl Drop for Ends {
@@ -436,7 +444,7 @@ impl Handler for Agent {
 
     #[inline]
     fn sampled_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64) {
-        if !self.records_sites() {
+        if !self.records_sites() || OWN.get() {
             return;
         }
         let Some(_event) = self.enter() else { return };
@@ -455,7 +463,7 @@ impl Handler for Agent {
         if !self.records_sites() || (self.sampling.is_estimate() && !sites::has_sampled()) {
             return;
         }
-        let Some(_event) = self.enter() else { return };
+        let Some(_event) = self.enter().filter(|_| !OWN.get()) else { return };
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
             self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);

@@ -172,6 +172,22 @@ fn the_jni_is_used_as_it_has_to_be() {
     });
 }
 
+/// The agent's own thread holds references to all classes when it makes an array of them, which is an allocation like others.
+#[test]
+fn dumps_while_a_program_runs_use_the_jni_as_it_has_to_be() {
+    each_jdk("Xcheck:jni of dumps", |jdk| {
+        let run = jdk.run("heap=all,format=b,thread=y,doe=n").jvm(&["-Xcheck:jni"]);
+        let java = run.start(&["Wait"]);
+        java.wait_for("READY");
+        for _ in 0..3 {
+            java.dump();
+        }
+        let (status, _, said) = java.end();
+        let warnings: Vec<_> = said.iter().filter(|line| line.contains("exceeds capacity")).collect();
+        assert!(status.success() && warnings.is_empty(), "{status:?} {warnings:#?}");
+    });
+}
+
 /// Killed while a dump of many objects is written: at no moment there is a file of that name that is not whole.
 #[test]
 fn what_is_killed_leaves_no_file_that_looks_whole() {
