@@ -25,6 +25,10 @@ pub fn next_recording() {
     RECORDING.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Held by tests that begin a recording, or depend on none beginning.
+#[cfg(test)]
+static TESTED: Mutex<()> = Mutex::new(());
+
 /// Locks; a panic of another thread, which was told, does not stop this one.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

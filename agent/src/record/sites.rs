@@ -283,6 +283,7 @@ mod tests {
 
     #[test]
     fn a_thread_finds_what_it_remembers_of_this_recording() {
+        let _alone = super::super::lock(&super::super::TESTED);
         let frames = [Frame { method: crate::jvm::MethodId(8), location: 3 }];
         let site = Arc::new(Site { trace: 5, ..Site::default() });
         assert!(recent(1 << 50, 16, &frames).is_none());

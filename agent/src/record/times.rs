@@ -446,6 +446,7 @@ mod tests {
     /// The program runs the methods that were rewritten for a recording in all later ones.
     #[test]
     fn the_next_recording_measures_what_it_wants_of_the_methods_of_the_last() {
+        let _alone = lock(&super::super::TESTED);
         let first = Times::new(4, |_, _| true);
         first.ready.store(true, Ordering::Release);
         let of = |class: &str| Method::named(class.to_owned(), "run".to_owned(), "()V".to_owned(), None);

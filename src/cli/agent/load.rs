@@ -42,8 +42,9 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
     let library = library::find()?;
     let jvm = Jvm::new(pid)?;
     let inside = jvm.outside(&library);
+    let sees = inside.try_exists().with_context(|| format!("cannot look into {}", inside.display()))?;
     ensure!(
-        inside.exists(),
+        sees,
         "process {pid} sees another file system, without {0}; copy it there: cp {0} {1}",
         library.display(),
         inside.display()
