@@ -114,7 +114,9 @@ pub(super) fn with_command(
     }
     let word = first.to_string_lossy().into_owned();
     let is_file = |word: &OsString| Path::new(word).is_file();
-    let is_dump = if word.starts_with('-') {
+    let is_dump = if word == "-" {
+        true
+    } else if word.starts_with('-') {
         // Options of a command that is not there.
         let mut rest = arguments.iter().skip(2);
         rest.clone().any(is_file) && !rest.any(|word| is_command(word)) && habit(&word).is_none()

@@ -26,7 +26,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use shared::{messages, signals, terminal};
+use shared::{messages, signals, spool, terminal};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -221,20 +221,29 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let parser = parser(words.get(1).map(String::as_str));
-    let matches = parser.try_get_matches_from(arguments).inspect(terminal::choose_color);
+    let parser = || parser(words.get(1).map(String::as_str));
+    let matches = parser().try_get_matches_from(&arguments).inspect(terminal::choose_color);
     let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,
     });
-    let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
-        Ok(command) => command,
-        Err(error) => {
-            messages::usage(&error);
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+    let usage = |error: clap::Error| {
+        messages::usage(&error);
+        ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     };
-    exit_code(command.run())
+    let matches = match matches {
+        Ok(matches) => matches,
+        Err(error) => return usage(error),
+    };
+    // All else is right: what comes through a pipe comes once.
+    let line = match spool::line(parser, &arguments, matches) {
+        Ok(line) => line,
+        Err(error) => return exit_code(Err(error)),
+    };
+    match Command::from_arg_matches(&line.matches) {
+        Ok(command) => exit_code(command.run()),
+        Err(error) => usage(error),
+    }
 }
 
 /// The exit code of a run; an error is written to stderr.

@@ -35,6 +35,12 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
+/// A part of a whole in percent, where no more than that is known; empty if the whole is nothing.
+pub fn whole_percent(part: u64, whole: u64) -> String {
+    let percent = (u128::from(part) * 200).checked_div(u128::from(whole).saturating_mul(2));
+    percent.map_or_else(String::new, |percent| format!("{percent}%"))
+}
+
 /// A size for people: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     HumanBytes(bytes).to_string()

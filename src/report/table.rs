@@ -367,8 +367,10 @@ impl Line {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
-        let line = format!("{:indent$}{}", "", fit::names(&text, room));
-        write_line(out, &line, &[], style)
+        // A path is read from its start to its end: it goes on in the next lines, and is not cut.
+        let is_path = text.contains(" -> ") && fit::width(&text) > room;
+        let lines = if is_path { fit::wrap(&text, room, 2) } else { vec![fit::names(&text, room)] };
+        lines.iter().try_for_each(|line| write_line(out, &format!("{:indent$}{line}", ""), &[], style))
     }
 }
 

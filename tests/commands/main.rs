@@ -39,6 +39,7 @@ mod listen;
 mod maker;
 mod options;
 mod overview;
+mod pipes;
 mod processes;
 mod report;
 #[cfg(all(unix, feature = "sql"))]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
+use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type, Value};
 
 use crate::kit::process;
 
@@ -305,4 +305,58 @@ fn long_paths_are_not_cut() {
     for command in commands.lines().filter(|line| !line.trim().is_empty()) {
         screen.answer(command.trim());
     }
+}
+
+/// Threads whose stacks hold most of the heap, and whose texts are all the same.
+fn many_threads(count: u32) -> Vec<u8> {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let request = model.class("vt.RequestContext", Some(jdk.object), &[("body", Type::Object)]);
+    let server = model.class("vt.Server", Some(jdk.object), &[]);
+    for number in 1..=count {
+        let thread = jdk.thread(&mut model, &format!("request-{number}"), false, 5);
+        let body = jdk.string(&mut model, &"the same text ".repeat(40));
+        let held = model.instance(request, &[body.into()]);
+        let frames = [
+            StackFrame::new(jdk.object, "wait", "Object.java", -3),
+            StackFrame::new(server, "handle", "Server.java", 12),
+        ];
+        let trace = model.trace(number, &frames);
+        model.root(thread, Root::ThreadObject { thread: number, trace });
+        model.root(held, Root::JavaFrame { thread: number, frame: 1 });
+    }
+    model.root_boot_classes();
+    model.write(&Options::hotspot()).bytes()
+}
+
+#[test]
+fn many_threads_are_one_row_and_waste_is_told() {
+    let screen = Screen::of("threads", &many_threads(500));
+    let text = screen.overview();
+    assert!(text.contains("500 threads \"request-*\" in "), "{text}");
+    let row = screen.row();
+    let first = &row["largest"][0];
+    assert_eq!((&first["instances"], &first["threads_method"]), (&500.into(), &"vt.Server.handle".into()));
+    assert_eq!(
+        (&first["threads_name"], &first["held_class"]),
+        (&"request-*".into(), &"vt.RequestContext".into())
+    );
+    assert!(
+        first["retained_bytes"].as_u64().unwrap() * 10
+            > row["reachable"]["shallow_bytes"].as_u64().unwrap() * 9
+    );
+    // The same figures as those of the commands that it leads to.
+    let line = text.lines().find(|line| line.contains("wasted")).unwrap();
+    let waste = screen.answer(&format!("hprof-cli waste {} --format json", screen.name));
+    let waste: serde_json::Value = serde_json::from_str(&waste).unwrap();
+    assert_eq!(row["waste"]["is_exact"], true);
+    assert_eq!(row["waste"]["wasted_bytes"], waste["total"]["wasted_bytes"]);
+    assert_eq!(row["waste"]["kind"], "duplicate_strings");
+    assert_eq!(row["waste"]["kind_bytes"], waste["rows"][0]["wasted_bytes"]);
+    assert!(line.contains(" on duplicate_strings") && !line.contains("about"), "{line}");
+    let next = text.split("Next\n").nth(1).unwrap();
+    assert!(next.contains("threads threads.hprof --group --locals"), "{text}");
+    assert!(next.contains("waste threads.hprof"), "{text}");
+    let group = screen.answer(&format!("hprof-cli threads {} --group --locals", screen.name));
+    assert!(group.contains(" 500 x vt.RequestContext in vt.Server.handle"), "{group}");
 }

@@ -30,7 +30,15 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     if garbage > overview.reachable.1 {
         all.push(("histo", words(&["--unreachable"]), "what the garbage is".to_owned()));
     }
-    if let Some(first) = overview.largest.first() {
+    if overview.largest.iter().any(|holder| holder.threads.is_some()) {
+        all.push(("threads", words(&["--group", "--locals"]), "what the threads hold, merged".to_owned()));
+    }
+    let waste = || ("waste", Vec::new(), "what is wasted, and the fields that hold it".to_owned());
+    let waste = || overview.is_much_wasted().then(waste);
+    // What accumulates comes first.
+    all.extend(waste().filter(|_| suspects == 0));
+    // Threads keep themselves alive.
+    if let Some(first) = overview.largest.first().filter(|first| first.threads.is_none()) {
         all.push(("paths-to-root", words(&[&target(first)]), "what keeps it alive".to_owned()));
         if let Some((_, loaders)) =
             overview.odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
@@ -43,9 +51,12 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         } else {
             all.push(("dominators", words(&["--of", &id, "--depth", "3"]), "what is in it".to_owned()));
         }
-        all.push(("dominators", Vec::new(), "what else holds much".to_owned()));
-    } else {
+    }
+    all.extend(waste().filter(|_| suspects > 0));
+    if overview.largest.is_empty() {
         all.push(("summary", Vec::new(), "what was recorded".to_owned()));
+    } else {
+        all.push(("dominators", Vec::new(), "what else holds much".to_owned()));
     }
     all.push(("info", Vec::new(), "all that is known of the dump".to_owned()));
     all.truncate(STEPS);

@@ -15,9 +15,11 @@ use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HE
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
+use hprof_query::waste::Kind as WasteKind;
+use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Field, Kind};
-use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::table::{Align, Builder, Style};
 use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
@@ -49,7 +51,7 @@ const MIN_NAME: usize = 20;
 ///
 /// `hprof-cli DUMP` is short for this command. It shows the thread that ran out of memory, the biggest
 /// objects, each followed down the dominator tree to where its memory accumulates, anomalies (a long
-/// finalizer queue, classes that many loaders define, direct memory, garbage) and the commands to run
+/// finalizer queue, classes that many loaders define, direct memory, garbage, waste) and the commands to run
 /// next. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -73,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
         let suspects: Vec<String> =
             leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
-        Ok((overview::overview(heap, graph, bytes, FRAMES), (words::headline(&leaks), suspects)))
+        Ok((overview::overview(heap, graph, bytes, FRAMES)?, (words::headline(&leaks), suspects)))
     })?;
     let commands = Commands::of(&args.input);
     let facts =
@@ -205,6 +207,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
         all.push(format!("{} of the heap is unreachable", percent(garbage, overview.info.shallow_bytes)));
     }
+    all.extend(wasted(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
         all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
     }
@@ -218,6 +221,19 @@ fn odd(overview: &Overview) -> Vec<String> {
         all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));
     }
     all
+}
+
+/// How much is wasted, if it is much: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
+fn wasted(overview: &Overview) -> Option<String> {
+    let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.waste;
+    let (kind, bytes) = kinds.iter().find(|(kind, _)| *kind != WasteKind::Unreachable)?;
+    let share = |bytes: u64| {
+        let exact = percent(bytes, *all_bytes);
+        if *is_exact { exact } else { format!("about {}", whole_percent(bytes, *all_bytes)) }
+    };
+    overview.is_much_wasted().then(|| {
+        format!("{} of the heap is wasted, {} on {}", share(*wasted_bytes), share(*bytes), kind.name())
+    })
 }
 
 /// The thread that ran out of memory, and its stack.
@@ -337,7 +353,8 @@ fn columns() -> Columns<'static, Facts> {
             "largest",
             Kind::Records(largest_fields()),
             "what holds most, five rows at most, largest first: the largest dominators, followed down while one object \
-             holds 70 % of what is above it; or all objects of a class that only roots dominate. In CSV bytes and text",
+             holds 70 % of what is above it; or all objects of a class that only roots dominate; or many threads that do the \
+             same. In CSV bytes and text",
             |facts: &Facts| list(facts.overview.largest.iter().map(largest_record)),
         )
         .csv(|facts: &Facts| {
@@ -381,6 +398,23 @@ fn columns() -> Columns<'static, Facts> {
             facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
+        Column::integer(
+            "waste.wasted_bytes",
+            "what is wasted, as `waste` counts it; of a heap of more than 1,048,576 reachable objects an estimate from a sample, \
+             which is mostly too low",
+            |facts: &Facts| facts.overview.waste.wasted_bytes.into(),
+        ),
+        Column::boolean("waste.is_exact", "whether that is no estimate", |facts: &Facts| {
+            facts.overview.waste.is_exact.into()
+        }),
+        Column::text("waste.kind", "the kind of waste that takes most", |facts: &Facts| {
+            facts.overview.waste.kinds.first().map(|(kind, _)| kind.name()).into()
+        })
+        .or_null("nothing is wasted"),
+        Column::integer("waste.kind_bytes", "what it takes", |facts: &Facts| {
+            facts.overview.waste.kinds.first().map(|(_, bytes)| *bytes).into()
+        })
+        .or_null("nothing is wasted"),
         Column::new(
             "odd",
             Kind::List(Box::new(Kind::Text)),
@@ -444,6 +478,18 @@ fn largest_fields() -> Vec<Field> {
         Field::new("class", Kind::Text, "its class").or_null("the dump does not say"),
         Field::new("label", Kind::Text, "a few words that tell it from others").or_null("there is none"),
         Field::new("instances", Kind::Integer, "objects that the row is of"),
+        Field::new(
+            "threads_name",
+            Kind::Text,
+            "of many threads of one group of `threads --group`: their name, with `*` for the numbers in which they differ",
+        )
+        .or_null("the row is not of threads, or they have no name"),
+        Field::new(
+            "threads_method",
+            Kind::Text,
+            "the innermost method of their stack that is not the JDK's; of the JDK if there is no other",
+        )
+        .or_null("the row is not of threads, or they have no stack"),
         Field::new("retained_bytes", Kind::Integer, "what would be freed with it"),
         null(Field::new("field", Kind::Text, "the field that holds it")),
         null(Field::new("static", Kind::Boolean, "whether that is static")),
@@ -461,12 +507,15 @@ fn largest_fields() -> Vec<Field> {
 
 fn largest_record(holder: &Holder) -> Value<'_> {
     let (field, held) = (holder.field.as_ref(), holder.held.as_ref());
+    let threads = holder.threads.as_ref();
     let object: Option<ObjectId> = field.map(|field| field.object);
     record([
         ("object", id(holder.object)),
         ("class", holder.class.as_ref().into()),
         ("label", holder.label.as_ref().into()),
         ("instances", holder.instances.into()),
+        ("threads_name", threads.and_then(|threads| threads.name.as_ref()).into()),
+        ("threads_method", threads.and_then(|threads| threads.method.as_ref()).into()),
         ("retained_bytes", holder.retained_bytes.into()),
         ("field", field.map(|field| &field.name).into()),
         ("static", field.map(|field| field.is_static).into()),

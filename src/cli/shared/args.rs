@@ -20,7 +20,7 @@ use hprof_report::number::counted;
 
 use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
-use super::{desk, messages};
+use super::{desk, messages, spool};
 
 /// The variable that stands for `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
@@ -34,7 +34,8 @@ static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 /// The dump, and how it is read.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Input {
-    /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive
+    /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive; `-` is
+    /// standard input
     #[arg(value_name = "DUMP", help_heading = "Input")]
     pub(crate) dump: PathBuf,
 
@@ -144,6 +145,10 @@ impl Input {
     }
 
     fn index_dir(&self) -> Option<&Path> {
+        // That of a copy goes with it.
+        if let Some(dir) = spool::index_dir(&self.dump) {
+            return Some(dir);
+        }
         // An empty variable is as good as none.
         self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
     }
@@ -151,7 +156,8 @@ impl Input {
     /// The directory for indexes, if it was given by the option: what the environment says later commands know as well.
     pub(crate) fn index_dir_option(&self) -> Option<&Path> {
         let in_environment = std::env::var_os(INDEX_DIR);
-        self.index_dir().filter(|dir| Some(dir.as_os_str()) != in_environment.as_deref())
+        let is_copy = spool::index_dir(&self.dump).is_some();
+        self.index_dir().filter(|dir| !is_copy && Some(dir.as_os_str()) != in_environment.as_deref())
     }
 
     /// Runs `work` with the threads asked for.

@@ -5,6 +5,7 @@ use std::path::Path;
 use hprof_report::escape;
 
 use super::args::Input;
+use super::spool;
 
 /// Longer names are not typed.
 const LONGEST_NAME: usize = 40;
@@ -32,7 +33,11 @@ pub(crate) struct Commands<'a> {
 impl<'a> Commands<'a> {
     /// For what the input names, with the options that every command has to repeat.
     pub(crate) fn of(input: &'a Input) -> Self {
-        Self { dump: input.path(), heap_dump: input.heap_dump(), index_dir: input.index_dir_option() }
+        Self {
+            dump: spool::given(input.path()),
+            heap_dump: input.heap_dump(),
+            index_dir: input.index_dir_option(),
+        }
     }
 
     /// A command line: the command, the dump, the arguments.

@@ -1,16 +1,22 @@
 //! What holds much of a heap, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
 use hprof_parser::names;
-use hprof_query::leaks::holders::{Field, Held, Holder};
+use hprof_query::leaks::holders::{Field, Held, Holder, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
 /// What holds much, in so many columns: packages are left out before names are cut.
 pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
-    let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
-    let fits = |text: &&String| text.chars().count() <= room;
-    let form = forms.iter().find(fits).or(forms.last()).cloned();
-    cut(&form.unwrap_or_default(), room)
+    let fits = |text: &String| text.chars().count() <= room;
+    let mut forms =
+        [[false, false], [false, true], [true, true]].map(|short| text(holder, short)).into_iter();
+    if let Some(form) = forms.find(fits) {
+        return form;
+    }
+    // Where threads are tells more than half a name of what they hold.
+    let without = (holder.threads.is_some()).then(|| Holder { held: None, ..holder.clone() });
+    let shown = without.as_ref().unwrap_or(holder);
+    cut(&text(shown, [true, true]), room)
 }
 
 /// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
@@ -21,6 +27,10 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
         0 | 1 => String::new(),
         several => format!("{} x ", grouped(several)),
     };
+    if let Some(place) = &holder.threads {
+        let many = grouped(holder.instances);
+        return format!("{many} {}{}", threads(place, is_short_holder), held(holder, is_short_held));
+    }
     if holder.is_class {
         return format!("{many}{}", simple(class, is_short_held));
     }
@@ -42,10 +52,24 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
     text + &held(holder, is_short_held)
 }
 
+/// Threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
+fn threads(place: &InOnePlace, is_short: bool) -> String {
+    let kind = if place.is_virtual { "virtual threads" } else { "threads" };
+    let name = place.name.as_ref().map(|name| format!(" {}", escape::quoted(name))).unwrap_or_default();
+    let method = place.method.as_deref().map(|method| match method.rsplit_once('.') {
+        Some((class, method)) => format!(" in {}.{method}", simple(class, is_short)),
+        None => format!(" in {method}"),
+    });
+    format!("{kind}{name}{}", method.unwrap_or_default())
+}
+
 /// What it holds.
 fn held(holder: &Holder, is_short: bool) -> String {
     let Some(Held { objects, class, is_mostly, .. }) = &holder.held else { return String::new() };
     let (count, class) = (grouped(*objects), simple(class, is_short));
+    if holder.threads.is_some() {
+        return format!(": {count} x {class}");
+    }
     match (holder.is_collection, is_mostly, objects) {
         (true, false, _) => format!(": {count} x {class}"),
         (true, true, _) => format!(": {count} elements, mostly {class}"),

@@ -17,7 +17,7 @@ use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped};
 use hprof_report::{escape, fit};
 
-use super::{desk, object, terminal};
+use super::{desk, object, spool, terminal};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -51,7 +51,10 @@ pub(crate) fn usage(error: &clap::Error) {
 /// Says what there is to say of an opened dump, apart from the answer.
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {
-        heap.notes().iter().for_each(|note| line("note", note));
+        // What is made of a pipe is gone when this ends: there is nothing to remove.
+        let is_told =
+            |note: &&String| spool::index_dir(heap.path()).is_none() || !note.starts_with("unpacked");
+        heap.notes().iter().filter(is_told).for_each(|note| line("note", note));
     }
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();

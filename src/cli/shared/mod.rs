@@ -16,6 +16,7 @@ pub(crate) mod recording;
 pub(crate) mod session;
 pub(crate) mod several;
 pub(crate) mod signals;
+pub(crate) mod spool;
 pub(crate) mod stack;
 pub(crate) mod terminal;
 pub(crate) mod unreachable;

@@ -57,7 +57,8 @@ pub(crate) fn float(value: f32) -> Value<'static> {
     }
 }
 
-const UNKNOWN: &str = "<unknown class>";
+/// The class of an object, where the dump does not name it.
+pub(crate) const UNKNOWN: &str = "<unknown class>";
 
 /// The loader of the classes of the JDK itself, which is no object.
 pub(crate) const BOOT_LOADER: &str = "<boot loader>";

@@ -133,7 +133,7 @@ impl RecordedInput {
     }
 
     fn path_text(&self) -> String {
-        self.input.path().to_string_lossy().into_owned()
+        super::spool::given(self.input.path()).to_string_lossy().into_owned()
     }
 
     /// Says something on stderr that is no damage, unless that is not wanted.

@@ -14,7 +14,7 @@ use hprof_report::json::Dump;
 use hprof_report::table::Style;
 
 use super::args::{Input, Output};
-use super::{desk, output};
+use super::{desk, output, spool};
 use crate::cli::Outcome;
 
 /// Rows that are made before anything is shown. Longer answers are made while they are written.
@@ -88,7 +88,7 @@ impl Source for Heap {
     fn dump(&self) -> Dump<'_> {
         let summary = self.summary();
         Dump {
-            path: self.path().to_string_lossy(),
+            path: spool::given(self.path()).to_string_lossy(),
             file_bytes: Some(self.file_bytes()),
             format: Some(summary.version().name()),
             id_bytes: Some(summary.facts().id_bytes),

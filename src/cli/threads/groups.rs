@@ -1,22 +1,26 @@
 //! Threads grouped by pools and by equal stacks, for `threads --group`.
 
 use hprof_index::Quiet;
-use hprof_query::threads::groups::{Group, Groups};
+use hprof_index::model::summary::Summary;
+use hprof_query::threads::groups::{Group, Groups, LocalsOfClass};
 use hprof_query::threads::{Question, State, Threads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line, NoRows};
 use hprof_report::column::{Column, Columns, Field, Fit, Kind};
 use hprof_report::grid::Target;
 use hprof_report::number::{counted, grouped};
+use hprof_report::stacks::thread_dump::Locals;
 use hprof_report::table::Style;
 use hprof_report::value::{id, list, record};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::stack;
+use crate::cli::shared::{object, stack};
 
-/// Columns of space before a frame in a table.
-const INDENT: usize = 8;
+use super::heap::{INDENT, INDENT_LOCAL, class_name};
+
+/// Lines of what the stacks of a group hold in a table.
+const SHOWN_LOCALS: usize = 10;
 
 /// Opens the dump and groups its threads.
 pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Groups)> {
@@ -24,11 +28,19 @@ pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session
 }
 
 /// Shows the groups.
-pub(super) fn show(session: &Session, found: &Groups, format: Format, style: Style) -> anyhow::Result<()> {
-    let answer = Answer::new(columns(), found.rows.iter().cloned())
+pub(super) fn show(
+    session: &Session,
+    found: &Groups,
+    format: Format,
+    style: Style,
+    shown: Locals,
+) -> anyhow::Result<()> {
+    let summary = session.heap.summary();
+    let held = |group: &Group| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
+    let answer = Answer::new(columns(Some(summary)), found.rows.iter().cloned())
         .beside(&beside(), found)
         .matching(found.matching, "groups")
-        .below(frames)
+        .below(|group| frames(group).into_iter().chain(held(group)).collect())
         .total([
             ("retained", grouped(found.retained_bytes)),
             ("threads", grouped(found.threads)),
@@ -45,6 +57,26 @@ fn frames(group: &Group) -> Vec<Line> {
     let mut lines: Vec<Line> = group.frames.iter().map(|frame| line(frame.to_string())).collect();
     if group.frames_left_out > 0 && !lines.is_empty() {
         lines.push(line(format!("… {}", counted(group.frames_left_out, "more frame"))));
+    }
+    lines
+}
+
+/// What the stacks hold: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
+fn locals(summary: &Summary, group: &Group) -> Vec<Line> {
+    let one = |held: &LocalsOfClass| {
+        let class = object::class_name(summary, held.class).unwrap_or(object::UNKNOWN);
+        let more = held.methods.len().saturating_sub(1) as u64;
+        let more = if more > 0 { format!(" and {}", counted(more, "other method")) } else { String::new() };
+        let place = held.methods.first().map(|method| format!(" in {method}{more}")).unwrap_or_default();
+        let text = format!("{}  {} x {class}{place}", grouped(held.retained_bytes), grouped(held.objects));
+        Line { indent: INDENT_LOCAL, text }
+    };
+    let mut lines: Vec<Line> = group.locals.iter().take(SHOWN_LOCALS).map(one).collect();
+    let more = group.locals.len().saturating_sub(SHOWN_LOCALS) as u64;
+    if more > 0 {
+        let what = if more == 1 { "class" } else { "classes" };
+        let text = format!("… {} more {what} (in --format json)", grouped(more));
+        lines.push(Line { indent: INDENT_LOCAL, text });
     }
     lines
 }
@@ -68,12 +100,14 @@ fn threads_page(group: &Group) -> Option<Target> {
     Some(Target::Page(format!("threads?group-of={first:#x}{shown}")))
 }
 
-fn columns() -> Columns<'static, Group> {
+/// The columns of groups; no `summary` is needed to tell which there are.
+fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Group> {
     let frames = Columns::new(stack::frame(|frame| frame));
+    let locals = local_columns(summary);
     Columns::new([
         Column::text(
             "name",
-            "the name of the threads, with `*` for the number at its end if they differ in it",
+            "the name of the threads, with `*` for the numbers in which they differ",
             |group: &Group| group.name.as_ref().into(),
         )
         .or_null("they have none")
@@ -136,6 +170,47 @@ fn columns() -> Columns<'static, Group> {
         Column::integer("frames_left_out", "frames that `--depth` leaves out", |group: &Group| {
             group.frames_left_out.into()
         }),
+        Column::new(
+            "locals",
+            Kind::Records(locals.fields()),
+            "what their stacks hold, by class, what retains most first; threads that hold themselves do not count. In CSV a \
+             text for each, separated by `; `",
+            move |group: &Group| list(group.locals.iter().map(|held| locals.record(held))),
+        )
+        .csv(move |group| {
+            let one = |held: &LocalsOfClass| {
+                let class = summary.and_then(|summary| object::class_name(summary, held.class));
+                format!("{} {} x {}", held.retained_bytes, held.objects, class.unwrap_or(object::UNKNOWN))
+            };
+            group.locals.iter().map(one).collect::<Vec<_>>().join("; ").into()
+        }),
+    ])
+}
+
+fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass> {
+    Columns::new([
+        Column::text("class", "the class of these objects", move |held: &LocalsOfClass| {
+            class_name(summary, held.class)
+        })
+        .or_null("the dump does not name it"),
+        Column::new(
+            "methods",
+            Kind::List(Box::new(Kind::Text)),
+            "the methods whose frames hold them, innermost first, those of the JDK last; none where no frame is known",
+            |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str)),
+        ),
+        Column::integer(
+            "objects",
+            "how many they are in all threads of the group, each counted once",
+            |held: &LocalsOfClass| held.objects.into(),
+        ),
+        Column::integer("shallow_bytes", "what they take", |held: &LocalsOfClass| held.shallow_bytes.into()),
+        Column::integer(
+            "retained_bytes",
+            "what they retain by the dominator tree; one that another of them dominates counts once. Those of one class can \
+             be in what another retains",
+            |held: &LocalsOfClass| held.retained_bytes.into(),
+        ),
     ])
 }
 
@@ -162,8 +237,8 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "threads",
         variant: "--group",
-        about: "A row is some threads with the same stack whose names differ only in the number at their end.",
-        rows: columns().fields(),
+        about: "A row is some threads with the same stack whose names differ only in numbers.",
+        rows: columns(None).fields(),
         beside: beside().fields(),
     }
 }

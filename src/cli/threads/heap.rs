@@ -23,8 +23,8 @@ use crate::cli::shared::{object, output, stack};
 /// index is looked at, which takes less time.
 const FEW: usize = 1 << 10;
 /// Columns of space before a frame in a table, and before what it holds.
-const INDENT: usize = 8;
-const INDENT_LOCAL: usize = 12;
+pub(super) const INDENT: usize = 8;
+pub(super) const INDENT_LOCAL: usize = 12;
 
 /// Opens the dump and finds its threads.
 pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Found)> {
@@ -248,7 +248,7 @@ fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
 }
 
 /// The name of a class, copied: a value borrows from its row only.
-fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) -> Value<'static> {
+pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) -> Value<'static> {
     summary.and_then(|summary| object::class_name(summary, class)).map(str::to_owned).into()
 }
 

@@ -27,7 +27,7 @@ use super::shared::unreachable::{self, Covers};
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --name 'http-*' --stack --locals
   hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
-  hprof-cli threads heap.hprof --group
+  hprof-cli threads heap.hprof --group --locals
   hprof-cli threads heap.hprof --format text > threads.txt
   hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
 
@@ -117,12 +117,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
-    /// Show the objects that each frame references; JSON and CSV always include them
+    /// Show the objects that each frame references, with --group by class; JSON and CSV always include them
     #[arg(long, help_heading = "Output")]
     locals: bool,
 
-    /// Group threads with the same stack whose names differ only in a trailing number, such as pools
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "locals", "sort"])]
+    /// Group threads with the same stack whose names differ only in numbers, such as pools
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "sort"])]
     group: bool,
 
     /// Sort order [default: retained, or as in the file with --started]
@@ -216,12 +216,13 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
         sort_by,
         top: limit(args.top, format, DEFAULT_TOP),
         depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
+        has_locals: args.locals || format != Format::Table,
         which,
     };
-    if args.group {
-        return of_groups(args, question);
-    }
     let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
+    if args.group {
+        return of_groups(args, question, locals);
+    }
     let (session, threads) = heap::ask(input, &question)?;
     match args.format {
         Show::Rows(format) => {
@@ -237,7 +238,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
-fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
+fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
@@ -249,7 +250,7 @@ fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     let question = Question { depth, ..question };
     let (session, found) = groups::ask(input, &question)?;
-    groups::show(&session, &found, format, terminal::style_of(args.color))?;
+    groups::show(&session, &found, format, terminal::style_of(args.color), locals)?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);

@@ -63,6 +63,16 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// What comes through a pipe could not be copied.
+    #[error("cannot copy {} into {}: {why}", path.display(), into.display())]
+    Spool {
+        /// Which pipe.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// There is no room for the unpacked copy.
     #[error("cannot unpack {} into {}: {no_room}", path.display(), into.display())]
     NoRoom {
@@ -175,6 +185,9 @@ impl Error {
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => {
                 "name a directory with enough space with --index-dir DIR, or unpack it yourself"
+            }
+            Self::Spool { .. } => {
+                "name a directory with enough space with --index-dir DIR, or save the dump to a file first"
             }
             Self::NoRoom { .. } => {
                 "name a directory on a disk with more space with --index-dir DIR, or unpack it yourself"

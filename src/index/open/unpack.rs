@@ -59,7 +59,7 @@ pub(crate) fn unpack(
     };
     progress.begin("unpacking", dump.stamp().len);
     dump.will_scan();
-    let copy = Copy { file, dir: into.clone(), free: &free_bytes, passed: Mutex::new(Passed::new()) };
+    let copy = Copy::new(file, into.clone());
     let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
     progress.end();
     let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ const RESERVE: u64 = 256 << 20;
 const WRITTEN: usize = 64 << 10;
 
 /// The copy that is being written.
-struct Copy<'a> {
+pub(super) struct Copy<'a> {
     file: &'a File,
     dir: PathBuf,
     free: &'a (dyn Fn(&Path) -> Option<(u64, u64)> + Sync),
@@ -155,7 +155,17 @@ impl Passed {
     }
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    /// A copy in `file`, which lies in `dir`.
+    pub(super) fn new(file: &'a File, dir: PathBuf) -> Self {
+        Self { file, dir, free: &free_bytes, passed: Mutex::new(Passed::new()) }
+    }
+
+    /// Why no more was taken, if there was no room.
+    pub(super) fn no_room(&self) -> Option<NoRoom> {
+        self.passed().no_room
+    }
+
     /// Fails if less than `bytes` and the reserve are free; says how many are without the reserve.
     fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<u64> {
         let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(u64::MAX) };

@@ -114,6 +114,35 @@ pub fn masked(name: &str) -> String {
     masked
 }
 
+/// Two names of one form, with `*` for the numbers in which they differ; the other one if there is one only.
+pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
+    let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
+    let mut name = String::with_capacity(a.len());
+    let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
+    // What is a number in one of them is one in the other, or `*`.
+    while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
+        let (in_a, in_b) = (digits(of_a), digits(of_b));
+        if in_a == 0 && in_b == 0 {
+            name.push(first);
+            (of_a, of_b) = (behind(of_a, first.len_utf8()), behind(of_b, first.len_utf8()));
+            continue;
+        }
+        let (in_a, in_b) = (in_a.max(1), in_b.max(1));
+        name.push_str(of_a.get(..in_a).filter(|number| of_b.get(..in_b) == Some(*number)).unwrap_or("*"));
+        (of_a, of_b) = (behind(of_a, in_a), behind(of_b, in_b));
+    }
+    Some(name)
+}
+
+/// Digits at the start.
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn behind(text: &str, bytes: usize) -> &str {
+    text.get(bytes..).unwrap_or_default()
+}
+
 /// A key with `*` for each number in it, hexadecimal ones too: `order-*`, and `*-*-*-*-*` of most UUIDs.
 pub fn unnumbered(key: &str) -> String {
     let mut unnumbered = String::with_capacity(key.len());
@@ -173,10 +202,32 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_differ_are_masked() {
+        let name =
+            |names: &[&str]| names.iter().fold(None, |all, name| in_common(all, Some((*name).to_owned())));
+        for (names, expected) in [
+            (&["pool-1-thread-1", "pool-1-thread-12", "pool-1-thread-3"][..], "pool-1-thread-*"),
+            (
+                &["pool-1-thread-1", "pool-2-thread-1", "pool-2-thread-2", "pool-1-thread-1"],
+                "pool-*-thread-*",
+            ),
+            (&["C1 Thread0", "C2 Thread0"], "C* Thread0"),
+            (&["äß1", "äß1"], "äß1"),
+            (&["*1*", "*22*", "*1*"], "***"),
+            (&["1", "23", "4"], "*"),
+            (&["", ""], ""),
+        ] {
+            assert_eq!(name(names).as_deref(), Some(expected));
+        }
+        assert_eq!(in_common(None, None), None);
+    }
+
+    #[test]
     fn numbers_are_masked() {
         assert_eq!(masked("pool-12-thread-3"), "pool-*-thread-*");
         assert_eq!(masked("main"), "main");
         assert_eq!(masked("a*1"), "a**");
+        assert_eq!(masked("a1b22"), "a*b*");
         assert_eq!(masked(""), "");
     }
 

@@ -18,7 +18,7 @@ use crate::threads::{Kind, Question, State, Thread, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 
-use super::names::masked;
+use super::names::{in_common, masked};
 use super::{Change, Status};
 
 /// Threads that are read at a time.
@@ -145,7 +145,7 @@ impl Census {
                 let group = group.map(|group| shared(&mut texts, &group));
                 let key = Key { form, is_virtual: kind == Kind::Virtual };
                 let (figures, objects) = rows.entry(key).or_default();
-                figures.name = both(figures.name.take(), name);
+                figures.name = in_common(figures.name.take(), name);
                 figures.threads += 1;
                 figures.state.add(doing.state);
                 figures.group.add(group);
@@ -192,7 +192,7 @@ impl Row {
         let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
         let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
         Self {
-            name: both(name(old), name(new)),
+            name: in_common(name(old), name(new)),
             is_virtual: key.is_virtual,
             status: Status::of(old.is_some(), new.is_some(), is_same),
             threads: change(|figures| figures.threads),
@@ -216,35 +216,6 @@ fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     text
 }
 
-/// Two names of one form, with `*` for the numbers in which they differ; the other one if there is one only.
-fn both(a: Option<String>, b: Option<String>) -> Option<String> {
-    let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
-    let mut name = String::with_capacity(a.len());
-    let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
-    // What is a number in one of them is one in the other, or `*`.
-    while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
-        let (in_a, in_b) = (digits(of_a), digits(of_b));
-        if in_a == 0 && in_b == 0 {
-            name.push(first);
-            (of_a, of_b) = (behind(of_a, first.len_utf8()), behind(of_b, first.len_utf8()));
-            continue;
-        }
-        let (in_a, in_b) = (in_a.max(1), in_b.max(1));
-        name.push_str(of_a.get(..in_a).filter(|number| of_b.get(..in_b) == Some(*number)).unwrap_or("*"));
-        (of_a, of_b) = (behind(of_a, in_a), behind(of_b, in_b));
-    }
-    Some(name)
-}
-
-/// Digits at the start.
-fn digits(text: &str) -> usize {
-    text.bytes().take_while(u8::is_ascii_digit).count()
-}
-
-fn behind(text: &str, bytes: usize) -> &str {
-    text.get(bytes..).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,7 +226,7 @@ mod tests {
         for (name, state, stack, retained_bytes) in threads {
             let key = Key { form: Some(masked(name).into()), is_virtual: false };
             let figures = census.rows.entry(key).or_default();
-            figures.name = both(figures.name.take(), Some((*name).to_owned()));
+            figures.name = in_common(figures.name.take(), Some((*name).to_owned()));
             figures.threads += 1;
             figures.retained_bytes += retained_bytes;
             figures.state.add(Some(*state));
@@ -318,38 +289,5 @@ mod tests {
         let rows = Census::compare(&old, &new);
         let states: Vec<_> = rows.iter().map(|row| (row.state_old, row.state_new, row.stack)).collect();
         assert_eq!(states, [(Some(Runnable), None, Some(Stack::Other))]);
-    }
-
-    #[test]
-    fn numbers_that_differ_are_masked() {
-        let name = |names: &[&str]| names.iter().fold(None, |all, name| both(all, Some((*name).to_owned())));
-        for (names, expected) in [
-            (&["pool-1-thread-1", "pool-1-thread-12", "pool-1-thread-3"][..], "pool-1-thread-*"),
-            (
-                &["pool-1-thread-1", "pool-2-thread-1", "pool-2-thread-2", "pool-1-thread-1"],
-                "pool-*-thread-*",
-            ),
-            (&["C1 Thread0", "C2 Thread0"], "C* Thread0"),
-            (&["äß1", "äß1"], "äß1"),
-            (&["*1*", "*22*", "*1*"], "***"),
-            (&["1", "23", "4"], "*"),
-            (&["", ""], ""),
-        ] {
-            assert_eq!(name(names).as_deref(), Some(expected));
-        }
-        assert_eq!(both(None, None), None);
-    }
-
-    #[test]
-    fn numbers_are_masked() {
-        for (name, expected) in [
-            ("pool-12-thread-3", "pool-*-thread-*"),
-            ("main", "main"),
-            ("", ""),
-            ("42", "*"),
-            ("a1b22", "a*b*"),
-        ] {
-            assert_eq!(masked(name), expected);
-        }
     }
 }

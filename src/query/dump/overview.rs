@@ -2,7 +2,9 @@
 //!
 //! The largest dominators are followed down to what they amount to, as the leak suspects of Eclipse MAT are to their
 //! accumulation points: from a class loader over its classes to the map in a static field. Nothing here takes longer than
-//! a histogram of reachable objects.
+//! a histogram of reachable objects: what is wasted in a large heap is estimated from a sample.
+
+use std::io;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
@@ -19,6 +21,7 @@ use crate::leaks::off_heap::{self, Buffers};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::Objects;
 use crate::threads::{Thread, Threads};
+use crate::waste::estimate::{Estimate, estimate};
 
 /// What is held most, so many rows.
 const LARGEST: usize = 5;
@@ -44,6 +47,19 @@ pub struct Overview {
     pub largest: Vec<Holder>,
     /// What looks odd, or may.
     pub odd: Odd,
+    /// How much is wasted.
+    pub waste: Estimate,
+}
+
+/// Percent of the heap that reachable objects waste, at least, where it is told.
+pub const MUCH_WASTE: u64 = 20;
+
+impl Overview {
+    /// Whether so much is wasted that it should be told.
+    pub fn is_much_wasted(&self) -> bool {
+        let Estimate { reachable_wasted_bytes: wasted, all_bytes, .. } = self.waste;
+        wasted > 0 && u128::from(wasted) * 100 >= u128::from(all_bytes) * u128::from(MUCH_WASTE)
+    }
 }
 
 /// Figures that look odd if they are high.
@@ -60,7 +76,15 @@ pub struct Odd {
 }
 
 /// Looks at a dump. Of the thread that ran out of memory there are `depth` frames.
-pub fn overview<'a>(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], depth: usize) -> Overview {
+///
+/// # Errors
+/// As of [`estimate`].
+pub fn overview<'a>(
+    heap: &'a Heap,
+    graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    depth: usize,
+) -> io::Result<Overview> {
     let summary = heap.summary();
     let info = info::info(heap, &Sizes::new(summary, None));
     let reachable = (u64::from(graph.tree.reachable()), graph.tree.reachable_bytes());
@@ -70,17 +94,18 @@ pub fn overview<'a>(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], dep
     let running: IdSet<ObjectIndex> = roots.map(|root| root.object).collect();
     let loaders = ClassSet::of_name_and_below(summary, "java.lang.ClassLoader");
     let of_class = |class| summary.class(class).map_or(0, |row| histogram::instances(summary, class, row));
-    Overview {
+    Ok(Overview {
         reachable,
         unreachable: (objects.saturating_sub(reachable.0), info.shallow_bytes.saturating_sub(reachable.1)),
         heap_limit: heap_limit(summary).filter(|limit| *limit >= info.shallow_bytes / 100 * 98),
         threads: running.len() as u64,
         class_loaders: loaders.classes().map(of_class).sum(),
         out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
-        largest: Holders::new(heap, graph, bytes).largest(LARGEST),
+        largest: Holders::new(heap, graph, bytes).largest(LARGEST, &threads),
         odd: odd(&Objects::new(summary, graph, bytes)),
+        waste: estimate(heap, graph, bytes)?,
         info,
-    }
+    })
 }
 
 /// What `-Xmx` was: the JDK keeps the largest size of the heap as that of direct memory, if `-XX:MaxDirectMemorySize` does

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::storage::id_map::IdMap;
+use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
@@ -21,6 +21,9 @@ use crate::objects::reader::Objects;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
+use crate::threads::frames::Frame;
+use crate::threads::groups::{Group as ThreadGroup, LocalsOfClass};
+use crate::threads::{Question, Threads};
 
 use super::suspects::is_drop;
 
@@ -66,6 +69,19 @@ pub struct Holder {
     pub is_collection: bool,
     /// Whether the row is of all objects of a class that only roots dominate.
     pub is_class: bool,
+    /// Where the threads are that the row is of: those of one group of `threads --group`.
+    pub threads: Option<InOnePlace>,
+}
+
+/// Threads that do the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InOnePlace {
+    /// Their name, with `*` for the numbers in which they differ. `None` if they have none.
+    pub name: Option<String>,
+    /// The innermost method of their stack that is not the JDK's; of the JDK if there is no other.
+    pub method: Option<String>,
+    /// Whether they are virtual threads.
+    pub is_virtual: bool,
 }
 
 /// Objects of a class that only roots dominate.
@@ -158,10 +174,79 @@ impl<'a> Holders<'a> {
         large.filter_map(group).collect()
     }
 
-    /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one.
-    pub(crate) fn largest(&self, count: usize) -> Vec<Holder> {
+    /// Many threads that do the same and hold much together, each dominated by roots only; with their positions.
+    fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
-        let groups = self.groups();
+        let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
+        // Stacks and names are read only if it is worth it.
+        let all = threads.all().into_iter().filter_map(|thread| self.at_top(thread));
+        let (count, sum) = all.fold((0u64, 0u64), |(count, sum), position| {
+            (count + 1, sum.saturating_add(tree.retained_bytes(position)))
+        });
+        if count < MIN_MEMBERS || sum < least {
+            return Vec::new();
+        }
+        let groups =
+            threads.groups(&Question { has_locals: true, top: Some(MAX_FOLLOWED), ..Question::default() });
+        let large = groups.rows.iter().take_while(|group| group.retained_bytes >= least);
+        let row = |group: &ThreadGroup| {
+            let objects = group.objects.iter().filter_map(|id| self.graph.objects.addresses.index_of(*id));
+            let mut members: Vec<TreePosition> = objects.filter_map(|object| self.at_top(object)).collect();
+            members.sort_unstable_by_key(|position| (Reverse(tree.retained_bytes(*position)), *position));
+            let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
+            let (first, sum) = (*members.first()?, bytes().fold(0, u64::saturating_add));
+            let are_many = members.len() as u64 >= MIN_MEMBERS && bytes().next()? < sum / 2;
+            if !are_many || sum < least {
+                return None;
+            }
+            let own = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class));
+            let frame = group.frames.iter().find(own).or(group.frames.first());
+            let place = InOnePlace {
+                name: group.name.clone().filter(|name| !name.is_empty()),
+                method: frame.map(Frame::qualified_method),
+                is_virtual: group.virtual_threads == group.threads,
+            };
+            let holder = Holder {
+                instances: members.len() as u64,
+                retained_bytes: sum,
+                threads: Some(place),
+                held: self.held_by_stacks(&group.locals, sum),
+                ..self.named(tree.object_at(first)?)
+            };
+            Some((holder, members))
+        };
+        large.filter_map(row).collect()
+    }
+
+    /// The position of an object that only roots dominate.
+    fn at_top(&self, object: ObjectIndex) -> Option<TreePosition> {
+        let tree = &self.graph.tree;
+        tree.reachable_position(object).filter(|position| tree.dominator(*position).is_none())
+    }
+
+    /// What the stacks of threads hold that retains much of what the threads do: objects of a class that is not the JDK's,
+    /// if there are.
+    fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<Held> {
+        let name = |held: &LocalsOfClass| held.class.map_or("", |class| self.name_of(class));
+        let most = locals.iter().take_while(|held| held.retained_bytes > retained_bytes / 4);
+        let own = most.clone().find(|held| {
+            let name = name(held);
+            !names::is_of_jdk(name) && !name.ends_with("[]") && !name.is_empty()
+        });
+        let held = own.or_else(|| most.clone().next())?;
+        let class = name(held).to_owned();
+        (!class.is_empty()).then_some(Held { objects: held.objects, class, is_mostly: false, is_exact: true })
+    }
+
+    /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one, and many
+    /// `threads` that do the same.
+    pub(crate) fn largest(&self, count: usize, threads: &Threads<'_>) -> Vec<Holder> {
+        let tree = &self.graph.tree;
+        let of_threads = self.thread_groups(threads);
+        let members: IdSet<TreePosition> =
+            of_threads.iter().flat_map(|(_, members)| members.iter().copied()).collect();
+        let mut groups = self.groups();
+        groups.retain(|_, group| !members.contains(&group.first));
         let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
             .map(|group| {
                 let first = self.named(tree.object_at(group.first).unwrap_or_default());
@@ -174,7 +259,10 @@ impl<'a> Holders<'a> {
         let class = |position: TreePosition| {
             tree.object_at(position).and_then(|object| self.graph.objects.class(object))
         };
-        let singles = tree.top().take(MAX_TOPS).filter(|position| is_single(&class(*position)));
+        let of_threads = of_threads.into_iter().filter_map(|(row, members)| Some((row, *members.first()?)));
+        rows.extend(of_threads);
+        let singles = tree.top().take(MAX_TOPS).filter(|position| !members.contains(position));
+        let singles = singles.filter(|position| is_single(&class(*position)));
         for position in singles.take(MAX_FOLLOWED) {
             let Some((row, base)) = self.holder(position) else { continue };
             let is_same = |(known, _): &&mut (Holder, TreePosition)| {
@@ -197,6 +285,9 @@ impl<'a> Holders<'a> {
 
     /// A row with what it holds mostly: of a collection elements, else `below`.
     fn with_held(&self, row: Holder, below: impl Fn() -> Option<Held>) -> Holder {
+        if row.threads.is_some() {
+            return row;
+        }
         let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
         let held = shown.and_then(|object| self.held_by_collection(object, MAX_ELEMENTS));
         Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }

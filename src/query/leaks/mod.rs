@@ -418,7 +418,11 @@ pub fn leaks_above(
         suspect.is_behind_soft = reader.is_behind_soft(suspect);
     }
     evidence::relate(&mut suspects);
-    let largest = if suspects.is_empty() { reader.holders.largest(TOLD_LARGEST) } else { Vec::new() };
+    let largest = if suspects.is_empty() {
+        reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
+    } else {
+        Vec::new()
+    };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
     let found = Loaders::find(summary, graph)?;
     let mut leaks = Leaks {

@@ -15,12 +15,12 @@ use super::evidence::{self, ClassShare, Evidence};
 use super::holders::Holders;
 use super::thread_locals::ThreadLocals;
 use super::{Candidate, Kind, Named, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
+use crate::compare::names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
-use crate::threads::groups::pool;
 
 /// Frames of a thread that are looked at.
 const MAX_FRAMES: usize = 1000;
@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
     thread_locals: ThreadLocals<'a>,
     threads: ClassSet,
     loaders: ClassSet,
-    all_threads: Threads<'a>,
+    pub(super) all_threads: Threads<'a>,
     /// The names of SoftReference and its subclasses.
     soft: FxHashSet<&'a str>,
 }
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
                 let sum = members.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
                 let are_many = contents::is_in_many(members.iter().copied(), all, true);
                 (are_many && contents::is_most(sum, all)).then_some(Reason::Threads {
-                    pool: pool.map(|pool| format!("{pool}*")),
+                    pool,
                     threads: members.len() as u64,
                     retained_bytes: sum,
                 })
@@ -273,19 +273,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The pool of threads that retains most: its name without the number, and what each of its threads retains, most
-    /// first.
+    /// The pool of threads that retains most: its name with `*` for the numbers in which its threads' names differ, and what
+    /// each of them retains, most first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<u64>)> {
         let tree = &self.graph.tree;
-        let mut pools: rustc_hash::FxHashMap<String, Vec<u64>> = rustc_hash::FxHashMap::default();
+        let mut pools = rustc_hash::FxHashMap::<String, (Option<String>, Vec<u64>)>::default();
         for position in positions {
             let object = tree.object_at(*position)?;
             let name = self.evidence.view.content(object).unwrap_or_default();
-            pools.entry(pool(&name).to_owned()).or_default().push(tree.retained_bytes(*position));
+            let (in_all, bytes) = pools.entry(masked(&name)).or_default();
+            *in_all = in_common(in_all.take(), Some(name));
+            bytes.push(tree.retained_bytes(*position));
         }
         let sum = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let (name, bytes) =
-            pools.into_iter().max_by_key(|(name, bytes)| (sum(bytes), Reverse(name.clone())))?;
+        let largest = pools.into_iter().max_by_key(|(form, (_, bytes))| (sum(bytes), Reverse(form.clone())));
+        let (_, (name, bytes)) = largest?;
+        let name = name.unwrap_or_default();
         let is_told = !name.is_empty() && !self.evidence.view.hides_values();
         Some((Some(name).filter(|_| is_told), bytes))
     }

@@ -77,6 +77,14 @@ impl<N: Number> Bits<N> {
         fresh
     }
 
+    /// Takes a number out.
+    pub(crate) fn remove(&mut self, number: N) {
+        let number = number.number();
+        if let Some(word) = self.0.get_mut((number / 64) as usize) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+
     /// Puts all numbers of a range in; those beyond the limit are left out.
     pub(crate) fn insert_range(&mut self, range: Range<N>) {
         let (start, end) = (range.start.number(), range.end.number());

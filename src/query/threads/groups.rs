@@ -1,14 +1,16 @@
-//! Threads that do the same: groups of equal stacks and of one pool, whose names differ in their last number only.
+//! Threads that do the same: groups of equal stacks and of one pool, whose names differ only in numbers.
 
 use std::cmp::Reverse;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_parser::{ObjectId, TraceSerial, names};
 
+use crate::compare::names::{in_common, masked};
 use crate::dominators::retained::retained_by_tree;
 use crate::sorting::SortRows;
 
@@ -18,8 +20,7 @@ use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
 /// Threads of one pool that are in the same place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
-    /// The name of the one thread; of several, with `*` for the number at its end if they differ in it. `None` if they have
-    /// none.
+    /// The name of the one thread; of several, with `*` for the numbers in which they differ. `None` if they have none.
     pub name: Option<String>,
     /// How many threads.
     pub threads: u64,
@@ -37,6 +38,25 @@ pub struct Group {
     pub frames: Vec<Frame>,
     /// Frames that are not shown.
     pub frames_left_out: u64,
+    /// What their stacks hold, if that was asked for: what retains most first.
+    pub locals: Vec<LocalsOfClass>,
+}
+
+/// Objects of one class that the stacks of a group's threads hold, each counted once. Threads do not count that hold
+/// themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalsOfClass {
+    /// Their class.
+    pub class: Option<ClassNumber>,
+    /// The methods whose frames hold them, innermost first, those of the JDK last. What lies in no frame that is known is in
+    /// none.
+    pub methods: Vec<String>,
+    /// How many objects.
+    pub objects: u64,
+    /// What they take.
+    pub shallow_bytes: u64,
+    /// What would be freed with them; one that another of them dominates counts once.
+    pub retained_bytes: u64,
 }
 
 /// The groups of the threads asked for.
@@ -52,8 +72,8 @@ pub struct Groups {
     pub retained_bytes: u64,
 }
 
-/// What the threads of a group have in common: the name of the pool, and the number of the stack.
-type Key<'n> = (Option<&'n str>, u32);
+/// What the threads of a group have in common: the form of their names, and the number of the stack.
+type Key = (Option<String>, u32);
 
 /// A thread of a group, and its name.
 type Member<'n> = (&'n Row, Option<&'n str>);
@@ -100,6 +120,11 @@ impl Stacks {
         number
     }
 
+    /// A frame of a stack, counted from the innermost.
+    fn frame_at(&self, stack: u32, number: u32) -> Option<&Frame> {
+        self.frames.get(*self.stacks.get(stack as usize)?.get(number as usize)? as usize)
+    }
+
     /// The innermost frames of a stack, and how many there are.
     fn frames(&self, stack: u32, most: usize) -> (Vec<Frame>, u64) {
         let Some(stack) = self.stacks.get(stack as usize) else { return (Vec::new(), 0) };
@@ -119,10 +144,10 @@ impl Threads<'_> {
         let rows = self.matching(&self.all(), question);
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
-        let mut groups: FxHashMap<Key<'_>, Vec<Member<'_>>> = FxHashMap::default();
+        let mut groups: FxHashMap<Key, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
-            groups.entry((name.map(pool), stack)).or_default().push((row, name));
+            groups.entry((name.map(masked), stack)).or_default().push((row, name));
         }
         let mut answer = Groups {
             matching: groups.len() as u64,
@@ -131,7 +156,7 @@ impl Threads<'_> {
             ..Groups::default()
         };
         let mut groups: Vec<(u32, Group)> =
-            groups.into_iter().map(|((pool, stack), threads)| (stack, self.group(pool, &threads))).collect();
+            groups.into_iter().map(|((_, stack), threads)| (stack, self.group(&threads))).collect();
         groups.sort_rows_by(|(_, a), (_, b)| {
             let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
@@ -150,6 +175,9 @@ impl Threads<'_> {
             }
             group.frames_left_out = length.saturating_sub(frames.len() as u64);
             group.frames = frames;
+            if question.has_locals {
+                group.locals = self.held_by_all(&group.objects, &stacks, stack);
+            }
             answer.rows.push(group);
         }
         answer
@@ -165,14 +193,15 @@ impl Threads<'_> {
     }
 
     /// All of a group but its stack.
-    fn group(&self, pool: Option<&str>, threads: &[Member<'_>]) -> Group {
+    fn group(&self, threads: &[Member<'_>]) -> Group {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
         objects.sort_unstable();
         let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
         let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
-        let first = threads.first().and_then(|(_, name)| *name);
-        let is_one_name = threads.iter().all(|(_, name)| *name == first);
-        let name = if is_one_name { first.map(str::to_owned) } else { pool.map(|pool| format!("{pool}*")) };
+        let mut names: Vec<&str> = threads.iter().filter_map(|(_, name)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
         Group {
             name: name.filter(|_| !self.labels.hides_values()),
             threads: threads.len() as u64,
@@ -183,11 +212,53 @@ impl Threads<'_> {
             objects: objects.iter().map(|object| self.id(*object)).collect(),
             frames: Vec::new(),
             frames_left_out: 0,
+            locals: Vec::new(),
         }
+    }
+
+    /// What the stacks of some threads hold, which are all the same, by class.
+    fn held_by_all(&self, threads: &[ObjectId], stacks: &Stacks, stack: u32) -> Vec<LocalsOfClass> {
+        let addresses = &self.graph.objects.addresses;
+        // Class, object, and the number of the frame.
+        let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32)> = Vec::new();
+        for thread in threads.iter().filter_map(|thread| addresses.index_of(*thread)) {
+            for (_, frame, row) in self.locals_of(thread) {
+                let root = self.graph.roots.rows.get(*row as usize).filter(|root| root.object != thread);
+                held.extend(root.map(|root| (self.graph.objects.class(root.object), root.object, *frame)));
+            }
+        }
+        held.sort_unstable();
+        let tree = &self.graph.tree;
+        let of_class = held.chunk_by(|(a, ..), (b, ..)| a == b).map(|same| {
+            let mut objects: Vec<ObjectIndex> = same.iter().map(|(_, object, _)| *object).collect();
+            objects.dedup();
+            let mut frames: Vec<u32> = same.iter().map(|(.., frame)| *frame).collect();
+            frames.sort_unstable();
+            frames.dedup();
+            let shallow = |object: &ObjectIndex| {
+                tree.position(*object).map_or(0, |position| tree.shallow_bytes(position))
+            };
+            LocalsOfClass {
+                class: same.first().and_then(|(class, ..)| *class),
+                methods: methods(frames.into_iter().filter_map(|frame| stacks.frame_at(stack, frame))),
+                objects: objects.len() as u64,
+                shallow_bytes: objects.iter().map(shallow).fold(0, u64::saturating_add),
+                retained_bytes: retained_by_tree(tree, objects),
+            }
+        });
+        let mut rows: Vec<LocalsOfClass> = of_class.collect();
+        // Those that are equal stay in the order of classes.
+        rows.sort_rows_by_key(|row| (Reverse(row.retained_bytes), Reverse(row.objects)));
+        rows
     }
 }
 
-/// A thread's name without the number at its end.
-pub(crate) fn pool(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
+/// The methods of frames, each once: one that calls itself has several. Those of the JDK come last.
+fn methods<'f>(frames: impl Iterator<Item = &'f Frame>) -> Vec<String> {
+    let mut seen = FxHashSet::default();
+    let (jdk, mut methods): (Vec<&Frame>, Vec<&Frame>) = frames
+        .filter(|frame| seen.insert((frame.class.as_deref(), frame.method.as_deref())))
+        .partition(|frame| frame.class.as_deref().is_some_and(names::is_of_jdk));
+    methods.extend(jdk);
+    methods.into_iter().map(Frame::qualified_method).collect()
 }

@@ -72,6 +72,8 @@ pub struct Question {
     pub top: Option<usize>,
     /// How many frames of each stack, the innermost; all by default.
     pub depth: Option<usize>,
+    /// Whether groups tell what their stacks hold. A thread that is read always does.
+    pub has_locals: bool,
     /// Whether those that have not started or have ended are left out, if no states are given.
     pub which: Which,
 }
@@ -365,7 +367,7 @@ impl<'a> Threads<'a> {
     }
 
     /// All Thread objects, and what roots say is one; ascending.
-    fn all(&self) -> Vec<ObjectIndex> {
+    pub(crate) fn all(&self) -> Vec<ObjectIndex> {
         let mut all: Vec<ObjectIndex> = self.running.iter().map(|(thread, _)| *thread).collect();
         if self.fields.has_threads() {
             let threads = |chunk: Range<ObjectIndex>| -> Vec<ObjectIndex> {
@@ -553,10 +555,15 @@ impl<'a> Threads<'a> {
         thread
     }
 
+    /// What the stack of a thread holds: of each the thread, the number of the frame or NONE, and the root.
+    fn locals_of(&self, thread: ObjectIndex) -> &[(ObjectIndex, u32, u32)] {
+        let start = self.locals.partition_point(|(owner, ..)| *owner < thread);
+        let end = self.locals.partition_point(|(owner, ..)| *owner <= thread);
+        self.locals.get(start..end).unwrap_or_default()
+    }
+
     fn read_stack(&self, row: &Row, thread: &mut Thread) {
-        let start = self.locals.partition_point(|(owner, ..)| *owner < row.object);
-        let end = self.locals.partition_point(|(owner, ..)| *owner <= row.object);
-        let held = self.locals.get(start..end).unwrap_or_default();
+        let held = self.locals_of(row.object);
         let mut known = IdMap::<u64, Frame>::default();
         let number_of = |held: &[(ObjectIndex, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);
         let mut by_frame = held.chunk_by(|(_, a, _), (_, b, _)| a == b).peekable();

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::io;
+use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -292,6 +293,21 @@ impl Reachable {
             unreachable.insert(object);
         }
         Self(unreachable)
+    }
+
+    /// Only those of some positions of the tree, which take no more than `most_bytes`.
+    pub(super) fn sample(graph: &ObjectGraph, windows: &[Range<TreePosition>], most_bytes: u64) -> Self {
+        let tree = &graph.tree;
+        let mut others = Bits::new(graph.objects.len());
+        others.insert_range(graph.objects.all());
+        for window in windows {
+            for (object, bytes) in tree.objects_at(window.clone()).zip(tree.shallow_sizes(window.clone())) {
+                if bytes <= most_bytes {
+                    others.remove(object);
+                }
+            }
+        }
+        Self(others)
     }
 
     #[inline]

@@ -11,6 +11,7 @@ mod arrays;
 mod boxes;
 mod constant_fields;
 mod equal;
+pub mod estimate;
 mod few;
 pub mod fields;
 mod findings;
@@ -247,6 +248,33 @@ trait Walk<'a>: HeapVisitor<'a> {
 }
 
 impl<'a> Search<'a> {
+    fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
+        let summary = heap.summary();
+        let mut roots = Bits::new(graph.objects.len());
+        graph.roots.objects().into_iter().for_each(|root| {
+            roots.insert(root);
+        });
+        let objects = Objects::new(summary, graph, bytes);
+        Self {
+            summary,
+            graph,
+            bytes,
+            forms: Arc::new(Forms::new(&objects)),
+            objects,
+            sizes: Sizes::new(summary, None),
+            room: graph.room(),
+            reachable,
+            roots,
+            labels: Labels::new(heap, graph, bytes),
+            seed: random_seed(),
+        }
+    }
+
+    /// Shallow bytes of all objects.
+    fn all_bytes(&self) -> u64 {
+        crate::classes::histogram::all_bytes(self.summary, &self.sizes)
+    }
+
     fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.objects.class(object)
     }
@@ -265,6 +293,10 @@ impl<'a> Search<'a> {
     #[inline(always)]
     fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
+            let reachable = self.reachable.of_block(block);
+            if reachable == 0 {
+                continue;
+            }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
             let mut cursor = Cursor { first, ..Cursor::NONE };
@@ -274,9 +306,7 @@ impl<'a> Search<'a> {
                 *place = class;
                 cursor.bits |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
             }
-            if cursor.bits != 0 {
-                cursor.bits &= self.reachable.of_block(block);
-            }
+            cursor.bits &= reachable;
             if cursor.bits != 0 {
                 *walk.cursor() = cursor;
                 let places = &self.graph.objects.places;
@@ -314,52 +344,9 @@ impl<'a> Search<'a> {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object that is wasted.
 pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
-    let summary = heap.summary();
-    let mut roots = Bits::new(graph.objects.len());
-    graph.roots.objects().into_iter().for_each(|root| {
-        roots.insert(root);
-    });
-    let objects = Objects::new(summary, graph, bytes);
-    let search = Search {
-        summary,
-        graph,
-        bytes,
-        forms: Arc::new(Forms::new(&objects)),
-        objects,
-        sizes: Sizes::new(summary, None),
-        room: graph.room(),
-        reachable: Reachable::of(graph),
-        roots,
-        labels: Labels::new(heap, graph, bytes),
-        seed: random_seed(),
-    };
-    let all_bytes = crate::classes::histogram::all_bytes(summary, &search.sizes);
-    let reachable_bytes = graph.tree.reachable_bytes();
-    let plans = plan::plans(&search);
-    let instances = instances::read(&search, &plans)?;
-    let arrays = arrays::read(&search, &plans, &instances.held)?;
-    let mut all: Vec<Findings> = Vec::new();
-    let mut take = |findings: Findings| {
-        if findings.count > 0 && question.asks_for(findings.kind) {
-            all.push(findings);
-        }
-    };
-    take(equal::strings(&search, arrays.texts)?);
-    take(equal::arrays(&search, arrays.contents)?);
-    let few = few::Few {
-        loose: instances.loose,
-        wrappers: instances.wrappers,
-        tables: arrays.few,
-        plain: arrays.plain,
-    };
-    let mut of_arrays = arrays.findings;
-    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
-    few.find(&search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
-    of_arrays.into_iter().for_each(&mut take);
-    take(instances.boxes);
-    take(constant_fields::find(&search, &plans, instances.votes)?);
-    others::find(&search, all_bytes.saturating_sub(reachable_bytes))?.into_iter().for_each(&mut take);
-    all.sort_rows_by_key(|findings| findings.kind);
+    let search = Search::new(heap, graph, bytes, Reachable::of(graph));
+    let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
+    let all = findings(&search, question)?;
     let added = union::add(&search, &all);
     let mut rows = Vec::new();
     for (findings, added_bytes) in all.into_iter().zip(added) {
@@ -378,4 +365,35 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     rows.sort_rows_by_key(|row| (Reverse(row.wasted_bytes), row.kind));
     let wasted_bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.added_bytes));
     Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
+}
+
+/// What is found of the kinds asked for, in their order.
+fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings>> {
+    let plans = plan::plans(search);
+    let instances = instances::read(search, &plans)?;
+    let arrays = arrays::read(search, &plans, &instances.held)?;
+    let mut all: Vec<Findings> = Vec::new();
+    let mut take = |findings: Findings| {
+        if findings.count > 0 && question.asks_for(findings.kind) {
+            all.push(findings);
+        }
+    };
+    take(equal::strings(search, arrays.texts)?);
+    take(equal::arrays(search, arrays.contents)?);
+    let few = few::Few {
+        loose: instances.loose,
+        wrappers: instances.wrappers,
+        tables: arrays.few,
+        plain: arrays.plain,
+    };
+    let mut of_arrays = arrays.findings;
+    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
+    few.find(search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
+    of_arrays.into_iter().for_each(&mut take);
+    take(instances.boxes);
+    take(constant_fields::find(search, &plans, instances.votes)?);
+    let unreachable_bytes = search.all_bytes().saturating_sub(search.graph.tree.reachable_bytes());
+    others::find(search, unreachable_bytes)?.into_iter().for_each(&mut take);
+    all.sort_rows_by_key(|findings| findings.kind);
+    Ok(all)
 }

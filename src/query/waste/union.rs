@@ -84,7 +84,8 @@ impl<'u> Union<'u, '_> {
 
     /// What an object frees that is freed now.
     fn object(&mut self, object: ObjectIndex) -> i64 {
-        if !self.freed.insert(object) {
+        // Of a sample, what is not in it does not count.
+        if !self.search.reachable.contains(object) || !self.freed.insert(object) {
             return 0;
         }
         let class = self.search.class(object).filter(|_| !self.shrinks.is_empty());

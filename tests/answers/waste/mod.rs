@@ -2,6 +2,7 @@
 //! planted waste.
 
 mod collections;
+mod estimate;
 mod kinds;
 pub mod made;
 mod samples;

@@ -309,8 +309,12 @@ fn reason_fields() -> Vec<Field> {
             "how many; of a chain whose links take turns with others, at least",
         )
         .or_null("of a buffer and of members"),
-        Field::new("pool", Kind::Text, "the name of the pool of threads, with `*` for the number")
-            .or_null("there is none"),
+        Field::new(
+            "pool",
+            Kind::Text,
+            "the name of the pool of threads, with `*` for the numbers in which their names differ",
+        )
+        .or_null("there is none"),
         Field::new("loader_class", Kind::Text, "the class of the loaders").or_null("there are none"),
     ]
 }

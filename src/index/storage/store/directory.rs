@@ -43,10 +43,7 @@ impl IndexDirectories {
             Some(dir) => vec![dir.join(marked)],
             None => {
                 let beside = dump.with_file_name(with(".index"));
-                [Some(beside), user_cache().map(|dir| dir.join("hprof-cli").join(marked))]
-                    .into_iter()
-                    .flatten()
-                    .collect()
+                [Some(beside), user_cache().map(|dir| dir.join(marked))].into_iter().flatten().collect()
             }
         };
         Self { candidates, temporary: OnceLock::new() }
@@ -176,8 +173,13 @@ fn is_missing(error: &OpenError) -> bool {
     matches!(error, OpenError::Io { error, .. } if missing.contains(&error.kind()))
 }
 
+/// The directory of this program in the user's cache.
+pub fn user_cache() -> Option<PathBuf> {
+    cache().map(|dir| dir.join("hprof-cli"))
+}
+
 /// The user's cache directory.
-fn user_cache() -> Option<PathBuf> {
+fn cache() -> Option<PathBuf> {
     let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     if cfg!(windows) {
         return dir("LOCALAPPDATA");

@@ -14,5 +14,6 @@ pub(crate) mod identity;
 pub(crate) mod lock;
 mod stage;
 
+pub use directory::user_cache;
 pub use format::FORMAT_VERSION;
 pub use stage::Stage;

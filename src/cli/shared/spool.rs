@@ -1,0 +1,190 @@
+//! Dumps that come through a pipe: `-` is standard input, and `<(zcat heap.hprof.gz)` of a shell a path. They are copied into
+//! a private directory, in which their indexes lie too, and which is gone when the process ends.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use clap::{ArgMatches, Command};
+
+use hprof_index::open::spool::Spooled;
+use hprof_index::storage::store::user_cache;
+
+use super::terminal::progress_bar::Bar;
+
+/// The word for standard input.
+const STDIN: &str = "-";
+/// What its copy is called.
+const STDIN_NAME: &str = "stdin.hprof";
+/// Values of arguments that name dumps.
+const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
+
+/// The copies of this process: what was given, and where it is.
+static COPIES: OnceLock<Vec<Copied>> = OnceLock::new();
+
+#[derive(Debug)]
+struct Copied {
+    given: PathBuf,
+    path: PathBuf,
+    dir: PathBuf,
+}
+
+fn copied(path: &Path) -> Option<&'static Copied> {
+    COPIES.get()?.iter().find(|copied| copied.path == path)
+}
+
+/// What the user has to type to mean this dump.
+pub(crate) fn given(path: &Path) -> &Path {
+    copied(path).map_or(path, |copied| &copied.given)
+}
+
+/// The directory for the index of this dump, if it is a copy.
+pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
+    copied(path).map(|copied| copied.dir.as_path())
+}
+
+/// A command line in which copies stand for pipes. They are removed when this is dropped.
+pub(crate) struct Line {
+    pub(crate) matches: ArgMatches,
+    _copies: Vec<Spooled>,
+}
+
+/// Copies what comes through the pipes that a command line names. `parser` makes what has parsed it, `words` are its words.
+pub(crate) fn line(
+    parser: impl Fn() -> Command,
+    words: &[OsString],
+    matches: ArgMatches,
+) -> anyhow::Result<Line> {
+    let pipes = pipes(&parser(), &matches);
+    let mut copies = Vec::new();
+    for (at, (_, given)) in pipes.iter().enumerate() {
+        let again = pipes.iter().take(at).any(|(_, before)| before == given);
+        anyhow::ensure!(!again, "{} can be read only once", name(given));
+    }
+    if pipes.is_empty() {
+        return Ok(Line { matches, _copies: copies });
+    }
+    let quiet = flag(&matches, "quiet");
+    let into = directory(&matches)?;
+    let (mut words, mut parsed, mut table) = (words.to_vec(), matches, Vec::new());
+    for (id, given) in pipes {
+        let copy = copy(&given, &into, quiet)?;
+        let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
+        (words, parsed) = replaced(&parser, &words, &id, &given, &path)
+            .ok_or_else(|| anyhow::anyhow!("cannot tell which argument is {}", name(&given)))?;
+        table.push(Copied { given: PathBuf::from(given), path, dir });
+        copies.push(copy);
+    }
+    // Once a process: there is one command line.
+    let _ = COPIES.set(table);
+    Ok(Line { matches: parsed, _copies: copies })
+}
+
+/// What the user calls it.
+fn name(given: &OsStr) -> String {
+    if given == STDIN { "standard input".to_owned() } else { format!("the pipe {}", given.display()) }
+}
+
+/// The arguments that are pipes: the argument, and its value.
+fn pipes(program: &Command, matches: &ArgMatches) -> Vec<(String, OsString)> {
+    let Some((command, matches)) = matches.subcommand() else { return Vec::new() };
+    let Some(command) = program.get_subcommands().find(|known| known.get_name() == command) else {
+        return Vec::new();
+    };
+    let names_dumps = |arg: &&clap::Arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        arg.get_action().takes_values() && names.iter().any(|name| DUMPS.contains(&name.as_str()))
+    };
+    let values = |arg: &clap::Arg| -> Vec<(String, OsString)> {
+        let id = arg.get_id().as_str();
+        // What nobody typed is no pipe: `-` stands for the dump where none is needed.
+        let is_typed = matches.try_contains_id(id).is_ok()
+            && matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+        let values = matches.try_get_raw(id).ok().flatten().filter(|_| is_typed).into_iter().flatten();
+        let pipes = values.filter(|value| *value == STDIN || is_pipe(Path::new(value)));
+        pipes.map(|value| (id.to_owned(), value.to_owned())).collect()
+    };
+    command.get_arguments().filter(names_dumps).flat_map(values).collect()
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
+}
+
+fn flag(matches: &ArgMatches, id: &str) -> bool {
+    let matches = matches.subcommand().map(|(_, matches)| matches);
+    matches.and_then(|matches| matches.try_get_one::<bool>(id).ok().flatten()).copied().unwrap_or(false)
+}
+
+/// Where copies go: where indexes would, if the user says where; else into the user's cache, else where temporary files are.
+fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
+    let matches = matches.subcommand().map(|(_, matches)| matches);
+    let asked = matches.and_then(|matches| matches.try_get_one::<PathBuf>("index_dir").ok().flatten());
+    if let Some(dir) = asked.filter(|dir| !dir.as_os_str().is_empty()) {
+        fs::create_dir_all(dir)
+            .map_err(|error| anyhow::anyhow!("cannot create {}: {error}", dir.display()))?;
+        return Ok(dir.clone());
+    }
+    let is_usable = |dir: &PathBuf| fs::create_dir_all(dir).is_ok() && tempfile::tempfile_in(dir).is_ok();
+    Ok(user_cache().filter(is_usable).unwrap_or_else(std::env::temp_dir))
+}
+
+fn copy(given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
+    let bar = Bar::new(quiet);
+    let path = Path::new(given);
+    let (mut reader, shown, copy_name): (Box<dyn Read>, &Path, &OsStr) = if given == STDIN {
+        let stdin = io::stdin();
+        anyhow::ensure!(
+            !stdin.is_terminal(),
+            "standard input is a terminal; pipe a dump into it: gzip -dc heap.hprof.gz | hprof-cli leaks -"
+        );
+        (Box::new(stdin.lock()), Path::new("standard input"), OsStr::new(STDIN_NAME))
+    } else {
+        let file =
+            File::open(path).map_err(|error| anyhow::anyhow!("cannot open {}: {error}", path.display()))?;
+        (Box::new(file), path, OsStr::new("pipe.hprof"))
+    };
+    let copy = Spooled::copy(&mut *reader, shown, copy_name, into, &bar)?;
+    let is_empty = fs::metadata(copy.path()).is_ok_and(|metadata| metadata.len() == 0);
+    anyhow::ensure!(!is_empty, "{} is empty: what writes to it has failed, or has not begun", name(given));
+    Ok(copy)
+}
+
+/// The command line with `new` in the place of the value `old` of an argument. Options may have the same value, as `-o -`:
+/// what is replaced is what the parser takes for the argument.
+fn replaced(
+    parser: &impl Fn() -> Command,
+    words: &[OsString],
+    id: &str,
+    old: &OsStr,
+    new: &Path,
+) -> Option<(Vec<OsString>, ArgMatches)> {
+    (2..words.len()).find_map(|at| {
+        let word = words.get(at)?;
+        let mut with = new.as_os_str().to_owned();
+        if word != old {
+            // `--option=-`
+            let (option, value) = word.to_str()?.split_once('=')?;
+            if value != old {
+                return None;
+            }
+            with = OsString::from(format!("{option}="));
+            with.push(new);
+        }
+        let mut line = words.to_vec();
+        *line.get_mut(at)? = with;
+        let matches = parser().try_get_matches_from(&line).ok()?;
+        let (_, of_command) = matches.subcommand()?;
+        let mut values = of_command.try_get_raw(id).ok().flatten()?;
+        values.any(|value| value == new).then_some((line, matches))
+    })
+}
