@@ -51,6 +51,9 @@
 mod cli;
 
 #[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use cli::fuzzing;
+#[cfg(feature = "cli")]
 pub use cli::run;
 pub use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 pub use hprof_index::model::summary::{ClassNumber, Summary};

@@ -5,22 +5,30 @@
 //! guided by coverage, `tests/reading/fuzz_corpus.rs` over `tests/corpus` and over changed samples in each run of the
 //! tests. A body panics if a check fails; a temporary directory that cannot be written to is a panic too.
 
+mod agent;
 mod answers;
 mod index;
+mod listen;
 mod oql;
+mod pages;
 mod reader;
+mod sql;
 mod text;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use rayon::ThreadPool;
 use tempfile::TempDir;
 
+pub use agent::agent;
 pub use index::index;
+pub use listen::listen;
 pub use oql::oql;
+pub use pages::pages;
 pub use reader::reader;
+pub use sql::sql;
 pub use text::text;
 
 /// The dump that queries are asked of, and whose index is replaced.
@@ -33,8 +41,10 @@ struct Place {
 
 impl Place {
     fn new(bytes: &[u8]) -> Self {
-        // Where there is one in memory: some thousand inputs a second are written and forgotten.
-        let memory = Path::new("/dev/shm");
+        // Where there is one in memory: some thousand inputs a second are written and forgotten. `fuzz/run.sh` names one
+        // that it removes, as a process that ends by a signal leaves its files.
+        let named = std::env::var_os("HPROF_CLI_FUZZ_DIR").map(PathBuf::from);
+        let memory = named.unwrap_or_else(|| PathBuf::from("/dev/shm"));
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let place = Self { dir: dir.expect("a temporary directory can be made") };
         fs::write(place.file(), bytes).expect("the temporary directory takes a file");
@@ -47,16 +57,21 @@ impl Place {
 
     fn options(&self, name: &str) -> hprof_index::Options {
         hprof_index::Options {
-            index_dir: Some(self.dir.path().join(name)),
+            index_dir: Some(self.index_dir(name)),
             heap_dump: None,
             memory_bytes: None,
             hide_values: false,
         }
     }
 
+    /// A directory for indexes.
+    fn index_dir(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
     /// The directory of the index that `options(name)` leads to.
     fn index(&self, name: &str) -> PathBuf {
-        let entries = fs::read_dir(self.dir.path().join(name)).expect("an index was written");
+        let entries = fs::read_dir(self.index_dir(name)).expect("an index was written");
         entries.flatten().next().expect("an index was written").path()
     }
 }

@@ -8,6 +8,7 @@ mod compare;
 mod dump;
 mod export;
 mod first_word;
+pub mod fuzzing;
 mod meta;
 mod object;
 mod options;

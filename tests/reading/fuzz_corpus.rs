@@ -20,8 +20,14 @@ use hprof_writer::{IdSize, Layout, Options, Order, Place, Version, examples};
 /// A body, and the name of its corpus.
 type Body = (&'static str, fn(&[u8]));
 
-const BODIES: [Body; 4] =
-    [("reader", fuzz::reader), ("text", fuzz::text), ("index", fuzz::index), ("oql", fuzz::oql)];
+const READER: Body = ("reader", fuzz::reader);
+const TEXT: Body = ("text", fuzz::text);
+const INDEX: Body = ("index", fuzz::index);
+const OQL: Body = ("oql", fuzz::oql);
+const PAGES: Body = ("pages", fuzz::pages);
+const SQL: Body = ("sql", fuzz::sql);
+const AGENT: Body = ("agent", fuzz::agent);
+const LISTEN: Body = ("listen", fuzz::listen);
 
 /// A body may take so long for an input of some kilobytes, on a busy machine.
 const MOST_TIME: Duration = Duration::from_secs(20);
@@ -130,28 +136,56 @@ fn the_dump_of_the_bodies_is_what_the_writer_writes() {
 
 #[test]
 fn dumps_of_the_corpus() {
-    replay(BODIES[0]);
+    replay(READER);
     for (name, bytes) in small_dumps() {
-        survives(BODIES[0], &bytes, &|| name.to_owned());
+        survives(READER, &bytes, &|| name.to_owned());
     }
 }
 
 #[test]
 fn texts_of_the_corpus() {
-    replay(BODIES[1]);
+    replay(TEXT);
 }
 
 #[test]
 fn indexes_of_the_corpus() {
-    replay(BODIES[2]);
+    replay(INDEX);
     for (name, bytes) in stages() {
-        survives(BODIES[2], &bytes, &|| name.clone());
+        survives(INDEX, &bytes, &|| name.clone());
     }
 }
 
 #[test]
 fn queries_of_the_corpus() {
-    replay(BODIES[3]);
+    replay(OQL);
+}
+
+#[test]
+fn pages_of_the_corpus() {
+    replay(PAGES);
+    for (name, bytes) in small_dumps() {
+        survives(PAGES, &bytes, &|| name.to_owned());
+    }
+}
+
+#[test]
+fn sql_of_the_corpus() {
+    replay(SQL);
+}
+
+#[test]
+fn what_reaches_an_agent_of_the_corpus() {
+    replay(AGENT);
+}
+
+#[test]
+fn recordings_of_the_corpus() {
+    replay(LISTEN);
+    for of in [READER, TEXT] {
+        for (file, bytes) in corpus(of.0) {
+            survives(LISTEN, &bytes, &|| file.display().to_string());
+        }
+    }
 }
 
 #[test]
@@ -165,23 +199,50 @@ fn changed_dumps() {
     {
         bases.push(around_the_heap(name, 20_000));
     }
-    change(BODIES[0], &bases, 250);
+    change(READER, &bases, 250);
 }
 
 #[test]
 fn changed_texts() {
     let bases: Vec<Vec<u8>> = corpus("text").into_iter().map(|(_, bytes)| bytes).collect();
-    change(BODIES[1], &bases, 1500);
+    change(TEXT, &bases, 1500);
 }
 
 #[test]
 fn changed_indexes() {
     let bases: Vec<Vec<u8>> = stages().into_iter().map(|(_, bytes)| bytes).collect();
-    change(BODIES[2], &bases, 250);
+    change(INDEX, &bases, 250);
 }
 
 #[test]
 fn changed_queries() {
     let bases: Vec<Vec<u8>> = corpus("oql").into_iter().map(|(_, bytes)| bytes).collect();
-    change(BODIES[3], &bases, 1500);
+    change(OQL, &bases, 1500);
+}
+
+#[test]
+fn changed_pages() {
+    let mut bases: Vec<Vec<u8>> = corpus("pages").into_iter().map(|(_, bytes)| bytes).collect();
+    bases.extend(small_dumps().into_iter().map(|(_, bytes)| bytes));
+    change(PAGES, &bases, 120);
+}
+
+#[test]
+fn changed_sql() {
+    let bases: Vec<Vec<u8>> = corpus("sql").into_iter().map(|(_, bytes)| bytes).collect();
+    change(SQL, &bases, 700);
+}
+
+#[test]
+fn changed_messages_to_agents() {
+    let bases: Vec<Vec<u8>> = corpus("agent").into_iter().map(|(_, bytes)| bytes).collect();
+    change(AGENT, &bases, 7000);
+}
+
+#[test]
+fn changed_recordings() {
+    let mut bases: Vec<Vec<u8>> = corpus("listen").into_iter().map(|(_, bytes)| bytes).collect();
+    bases.extend(corpus("text").into_iter().map(|(_, bytes)| bytes));
+    bases.extend(small_dumps().into_iter().map(|(_, bytes)| bytes));
+    change(LISTEN, &bases, 700);
 }

@@ -1,11 +1,12 @@
 //! `listen`: the other end of an agent's socket.
 //!
 //! One file a job: [`server`] knows the agents, [`receive`] has a thread for each of them, [`files`] names what they send,
-//! [`words`] reads commands.
+//! [`words`] reads commands. [`stand_in`] receives without a socket.
 
 mod files;
 mod receive;
 mod server;
+mod stand_in;
 mod words;
 
 use std::io::{self, BufRead, Read};
@@ -30,6 +31,9 @@ use hprof_report::value::Value;
 use files::Files;
 use receive::{Event, Recording, State};
 use server::Server;
+
+pub use stand_in::Received;
+pub(crate) use stand_in::{is_command, receive};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli listen --out recordings

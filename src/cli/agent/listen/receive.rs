@@ -46,12 +46,34 @@ const LOOK_EVERY: u64 = 16 << 20;
 const RESERVE: u64 = 256 << 20;
 /// Parts of one recording that are told.
 const TOLD: usize = 200;
+/// Events of one connection at most: its parts, its begin and its end.
+pub(super) const MAX_EVENTS: usize = TOLD + 2;
+
+/// What an agent sends: a socket, or what stands in for one.
+pub(super) trait Stream: Read {
+    /// Limits how long a read may wait; `None` for any time.
+    fn limit_reads(&self, time: Option<Duration>) -> io::Result<()>;
+
+    /// Closes the connection in both directions.
+    fn close(&self);
+}
+
+impl Stream for TcpStream {
+    fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(time)
+    }
+
+    fn close(&self) {
+        // Closed by the agent, it is closed.
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
 
 /// A connection.
-pub(super) struct Connection {
+pub(super) struct Connection<S> {
     pub(super) agent: u32,
     pub(super) peer: SocketAddr,
-    pub(super) stream: TcpStream,
+    pub(super) stream: S,
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
@@ -129,20 +151,20 @@ enum Start {
 }
 
 /// Receives until the connection ends, and tells how that was.
-pub(super) fn receive(mut connection: Connection) {
+pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
     let ended = connection.receive();
-    let _ = connection.stream.shutdown(Shutdown::Both);
+    connection.stream.close();
     let _ = connection.events.send(Event::Ended { agent: connection.agent, ended });
 }
 
-impl Connection {
+impl<S: Stream> Connection<S> {
     fn receive(&mut self) -> Ended {
         let (mut head, begun) = (Vec::new(), Instant::now());
         let (form, ids) = loop {
             let mut block = [0; HEAD];
             let left = begun + HEAD_TIME;
             let left = left.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-            let read = match left.map(|left| self.stream.set_read_timeout(Some(left))) {
+            let read = match left.map(|left| self.stream.limit_reads(Some(left))) {
                 Some(Ok(())) => match read(&mut self.stream, &mut block) {
                     Ok(read) => read,
                     Err(_) if head.is_empty() => return Ended::Nothing,
@@ -160,7 +182,7 @@ impl Connection {
             }
         };
         // A program may run for days before it has something to say.
-        let _ = self.stream.set_read_timeout(None);
+        let _ = self.stream.limit_reads(None);
         let partial = match self.files.create(form) {
             Ok(partial) => partial,
             Err(error) => return Ended::Failed(error.to_string()),
@@ -218,7 +240,7 @@ impl Connection {
     }
 }
 
-fn read(stream: &mut TcpStream, block: &mut [u8]) -> io::Result<usize> {
+fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(block) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -258,7 +280,7 @@ fn start(head: &[u8], is_end: bool) -> Start {
 
 /// Reads from the agent; what it has read is in the file already.
 struct Tee<'a> {
-    stream: &'a mut TcpStream,
+    stream: &'a mut dyn Read,
     partial: Partial,
     /// Bytes that the file may still get.
     left: u64,

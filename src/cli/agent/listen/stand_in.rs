@@ -1,0 +1,104 @@
+//! An agent without a socket: what it sends is given, in blocks that arrive one by one.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use super::files::{Files, Form};
+use super::receive::{self, Connection, Ended, Event, Stream};
+use super::{State, words};
+
+/// Blocks that have not arrived yet.
+struct Blocks(VecDeque<Vec<u8>>);
+
+impl Read for Blocks {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(block) = self.0.front_mut() else { return Ok(0) };
+        let count = block.as_slice().read(into)?;
+        block.drain(..count);
+        if block.is_empty() {
+            self.0.pop_front();
+        }
+        Ok(count)
+    }
+}
+
+impl Stream for Blocks {
+    fn limit_reads(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&self) {}
+}
+
+/// A recording that was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Its file.
+    pub file: PathBuf,
+    /// Whether it is binary.
+    pub is_binary: bool,
+    /// Bytes that the file got.
+    pub bytes: u64,
+    /// Whole records, of a binary one.
+    pub records: Option<u64>,
+    /// Why it is not complete; `None` if it is.
+    pub wrong: Option<String>,
+    /// Parts that were told while they arrived.
+    pub parts: Vec<String>,
+}
+
+/// Receives what an agent sends, at most `max_bytes` of it, into a directory.
+///
+/// # Errors
+/// Why there is no recording.
+pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<Received, String> {
+    // The end of a connection is a read of no bytes: no block is empty.
+    let blocks = blocks.into_iter().filter(|block| !block.is_empty()).collect();
+    let (events, happened) = sync_channel(receive::MAX_EVENTS);
+    receive::receive(Connection {
+        agent: 1,
+        peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        stream: Blocks(blocks),
+        events,
+        files: Arc::new(Files::new(dir, "recording")),
+        max_bytes,
+        ending: Arc::default(),
+    });
+    let mut parts = Vec::new();
+    for event in happened {
+        match event {
+            Event::Received { text, .. } => parts.push(text),
+            Event::Ended { ended: Ended::Nothing, .. } => return Err("nothing came".to_owned()),
+            Event::Ended { ended: Ended::Refused(why) | Ended::Failed(why), .. } => return Err(why),
+            Event::Ended { ended: Ended::Recorded(recording), .. } => {
+                let wrong = match recording.state {
+                    State::Complete => None,
+                    State::Truncated(why) | State::Damaged(why) => Some(why),
+                };
+                return Ok(Received {
+                    file: recording.file,
+                    is_binary: recording.form == Form::Binary,
+                    bytes: recording.bytes,
+                    records: recording.records,
+                    wrong,
+                    parts,
+                });
+            }
+            _ => {}
+        }
+    }
+    Err("the connection did not end".to_owned())
+}
+
+/// Whether a line that is typed is a command for agents.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn is_command(line: &str) -> Result<bool, String> {
+    words::parse(line).map(|line| matches!(line, words::Line::Command { .. }))
+}
