@@ -29,7 +29,7 @@ jobs=${FUZZ_JOBS:-$(nproc)}
 slice=${FUZZ_SLICE:-600}
 
 die() { printf 'fuzz/run.sh: %s\n' "$1" >&2; exit 2; }
-usage() { sed -n 's/^# \{0,1\}//; 2,17p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,/^# Exit/ { s/^# \{0,1\}//; p }' "${BASH_SOURCE[0]}" >&2; exit 2; }
 number() { [[ $1 =~ ^[0-9]+$ && $1 -gt 0 ]] || die "$2 is a number above 0, not '$1'"; }
 
 # Inputs that a target starts from: its own, and those of targets that read the same.

@@ -75,6 +75,10 @@ fn read(inside: &str, text: &str) -> Tag {
 }
 
 fn unescaped(text: &str) -> String {
+    // Of most there is nothing to do, and there are many.
+    if !text.contains('&') {
+        return text.to_owned();
+    }
     text.replace("&lt;", "<")
         .replace("&gt;", ">")
         .replace("&quot;", "\"")
