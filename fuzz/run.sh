@@ -198,19 +198,17 @@ main() {
     [[ " ${TARGETS[*]} " == *" $name "* ]] || die "there is no target '$name'; there are: ${TARGETS[*]}"
     mkdir -p "$dir"/{corpus,finds}/"$name" "$dir"/{log,sums}
   done
-  case $command in
-    table) table "${chosen[@]}" && exit || exit 1 ;;
-    keep)
-      for name in "${chosen[@]}"; do [[ -x $dir/bin/$name ]] || die "$name has not run yet"; keep "$name"; done
-      exit
-      ;;
-  esac
-  [[ $command =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage
-  total=$(awk "BEGIN { printf \"%d\", $command * 3600 }")
-  number "$total" 'HOURS in seconds'
+  if [[ $command == table ]]; then table "${chosen[@]}" && exit || exit 1; fi
   # One at a time in a directory: two would count each other's runs.
   exec 9>"$dir/lock"
   flock -n 9 || die "$dir is in use by another fuzz/run.sh"
+  if [[ $command == keep ]]; then
+    for name in "${chosen[@]}"; do [[ -x $dir/bin/$name ]] || die "$name has not run yet"; keep "$name"; done
+    exit
+  fi
+  [[ $command =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage
+  total=$(awk "BEGIN { printf \"%d\", $command * 3600 }")
+  number "$total" 'HOURS in seconds'
   build
   # All targets get a turn.
   most=$((total * jobs / ${#chosen[@]}))
