@@ -11,6 +11,7 @@
 # FUZZ_DIR   where corpora, finds and logs are [fuzz/work]
 # FUZZ_JOBS  targets at once [processors]
 # FUZZ_SLICE seconds of a target's turn [600]
+# FUZZ_NICE  niceness of targets [19]
 #
 # Exit code: 0 no finds, 1 finds (FUZZ_DIR/finds), 2 it could not run.
 set -euo pipefail
@@ -20,13 +21,14 @@ TARGETS=(reader index text oql pages sql agent listen)
 TIME=25 RSS_MIB=2048 MALLOC_MIB=1024
 # Of one target: MiB of its corpus, inputs that broke it. Then it runs no more.
 CORPUS_MIB=512 MAX_FINDS=20
-# Of one target, what `keep` adds at most: bytes of all, bytes of one.
-KEEP_BYTES=200000 KEEP_ONE=20000
+# Of one target, what `keep` adds at most: inputs, bytes of all, bytes of one.
+KEEP=200 KEEP_BYTES=200000 KEEP_ONE=20000
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 dir=${FUZZ_DIR:-$root/fuzz/work}
 jobs=${FUZZ_JOBS:-$(nproc)}
 slice=${FUZZ_SLICE:-600}
+niceness=${FUZZ_NICE:-19}
 
 die() { printf 'fuzz/run.sh: %s\n' "$1" >&2; exit 2; }
 usage() { sed -n '2,/^# Exit/ { s/^# \{0,1\}//; p }' "${BASH_SOURCE[0]}" >&2; exit 2; }
@@ -84,7 +86,7 @@ bounded() {
   # Of what libFuzzer cannot see in comparisons.
   local words=$root/fuzz/dictionaries/$name
   if [[ -f $words ]]; then set -- -dict="$words" "$@"; fi
-  HPROF_CLI_FUZZ_DIR=$place TMPDIR=$place nice -n 19 "$dir/bin/$name" -max_len="$(max_len "$name")" -timeout="$TIME" \
+  HPROF_CLI_FUZZ_DIR=$place TMPDIR=$place nice -n "$niceness" "$dir/bin/$name" -max_len="$(max_len "$name")" -timeout="$TIME" \
     -rss_limit_mb="$RSS_MIB" -malloc_limit_mb="$MALLOC_MIB" -close_fd_mask=1 "$@" >"$dir/log/$name" 2>&1 || code=$?
   rm -rf "$place"
   return "$code"
@@ -166,7 +168,7 @@ table() {
   ((all == 0)) || { printf '%d finds: %s\n' "$all" "$dir/finds"; return 1; }
 }
 
-# Adds to tests/corpus what reaches edges that nothing there reaches, the shortest first.
+# Adds to tests/corpus what reaches edges that nothing there reaches: of all sizes, if it is more than may be added.
 keep() {
   local name=$1 small added file size sum=0 count=0
   small=$(mktemp -d) added=$(mktemp -d)
@@ -174,15 +176,16 @@ keep() {
   # Counters off: how often something is reached would add many more.
   # shellcheck disable=SC2046
   cp -r $(printf '%s/. ' $(seeds "$name")) "$added"
-  (cd "$added" && find . -type f | sort) >"$small.before"
+  (cd "$added" && find . -type f | sed 's/^/ /') >"$small.before"
   bounded "$name" -merge=1 -use_counters=0 "$added" "$small" || die "$name: $dir/log/$name"
+  (cd "$added" && find . -type f -printf '%s %p\n') | grep -v -F -f "$small.before" | sort -n >"$small.new" || true
   while read -r size file; do
     ((sum + size <= KEEP_BYTES)) || break
     sum=$((sum + size)) count=$((count + 1))
     cp "$added/$file" "$root/tests/corpus/$name/$(basename "$file" | cut -c 1-12)"
-  done < <(cd "$added" && find . -type f -printf '%s %p\n' | sort -n | grep -v -F -f <(sed 's/^/ /; s/$//' "$small.before") || true)
-  printf '%s: %d inputs, %d bytes added\n' "$name" "$count" "$sum"
-  rm -rf "$small" "$small.before" "$added"
+  done < <(awk -v step=$((($(wc -l <"$small.new") + KEEP - 1) / KEEP)) 'step < 2 || NR % step == 1' "$small.new")
+  printf '%s: %d of %d inputs added, %d bytes\n' "$name" "$count" "$(wc -l <"$small.new")" "$sum"
+  rm -rf "$small" "$small.before" "$small.new" "$added"
 }
 
 main() {
@@ -238,7 +241,7 @@ main() {
     wait -n "${!running[@]}" || true
     for pid in "${!running[@]}"; do kill -0 "$pid" 2>/dev/null || unset "running[$pid]"; done
   done
-  if [[ -z $interrupted ]]; then for name in "${chosen[@]}"; do minimize "$name"; done; fi
+  for name in "${chosen[@]}"; do [[ -n $interrupted ]] || minimize "$name"; done
   table "${chosen[@]}"
 }
 
