@@ -219,7 +219,7 @@ main() {
 
   declare -gA running=()
   interrupted=
-  stop() { interrupted=1; for pid in "${!running[@]}"; do pkill -INT -P "$pid" 2>/dev/null || true; done; }
+  stop() { interrupted=1; for pid in "${!running[@]}"; do pkill -TERM -P "$pid" 2>/dev/null || true; done; }
   trap stop INT TERM
   end=$((SECONDS + total)) next=0
   while :; do
@@ -241,7 +241,14 @@ main() {
     wait -n "${!running[@]}" || true
     for pid in "${!running[@]}"; do kill -0 "$pid" 2>/dev/null || unset "running[$pid]"; done
   done
-  for name in "${chosen[@]}"; do [[ -n $interrupted ]] || minimize "$name"; done
+  for name in "${chosen[@]}"; do
+    [[ -z $interrupted ]] || break
+    # In the background: a signal ends the wait.
+    minimize "$name" 9>&- &
+    running[$!]=$name
+    while kill -0 $! 2>/dev/null; do wait $! || true; done
+    running=()
+  done
   table "${chosen[@]}"
 }
 
