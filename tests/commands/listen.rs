@@ -180,7 +180,6 @@ fn too_many_are_refused() {
     assert_eq!(listener.finish().1.len(), 1);
 }
 
-#[cfg(unix)]
 /// Who connects and says nothing takes the place of an agent for seconds only; one that has begun may be silent for days.
 #[test]
 fn silent_connections_shut_nobody_out() {
@@ -207,6 +206,7 @@ fn silent_connections_shut_nobody_out() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn a_signal_ends_it_and_keeps_what_is_there() {
     let mut listener = Listener::start(&[]);
