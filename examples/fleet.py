@@ -16,7 +16,8 @@ import re
 import sys
 import time
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "fleet.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+PAGE, SCHEMA = DOCS / "fleet.md", DOCS / "tables.md"
 
 
 def questions(page: pathlib.Path = PAGE) -> tuple[list[str], dict[int, tuple[str, str]]]:
@@ -28,12 +29,29 @@ def questions(page: pathlib.Path = PAGE) -> tuple[list[str], dict[int, tuple[str
     return views, {int(number): (title, sql) for number, title, sql in found}
 
 
+# DuckDB and Spark know all of these names.
+TYPES = {"id": "BIGINT", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "text": "STRING", "name": "STRING"}
+
+
+def schema(page: pathlib.Path = SCHEMA) -> dict[str, dict[str, str]]:
+    """The columns of each table, with their types: the page has what `hprof-cli export --schema` prints.
+
+    CSV and JSON do not state types, and guesses are wrong: a release 1.10 is no number, and an empty column no text.
+    """
+    tables = {}
+    for section in page.read_text(encoding="utf-8").split("\n## `")[1:]:
+        name, _, rest = section.partition("`")
+        columns = re.findall(r"^\| `([^`]+)` \| (\w+) \|", rest, re.MULTILINE)
+        tables[name] = {column: TYPES[kind] for column, kind in columns}
+    return tables
+
+
 def format_of(directory: str) -> str:
     """The format of the files of a directory on this machine; of one elsewhere Parquet."""
-    for kind in ("parquet", "csv", "ndjson"):
-        if any(pathlib.Path(directory).glob(f"classes/*/*.{kind}")):
-            return kind
-    return "parquet"
+    kinds = [kind for kind in ("parquet", "csv", "ndjson") if any(pathlib.Path(directory).glob(f"*/dump=*/*.{kind}"))]
+    if len(kinds) > 1:
+        sys.exit(f"{directory} has files of several formats: {', '.join(kinds)}; export all dumps with the same --format")
+    return kinds[0] if kinds else "parquet"
 
 
 class DuckDb:
@@ -43,16 +61,18 @@ class DuckDb:
         import duckdb
 
         self.connection = duckdb.connect()
-        kind = format_of(directory)
+        kind, columns = format_of(directory), schema()
         read = {
-            "parquet": "read_parquet('{}', {})",
-            # All rows are looked at before a type is chosen: names may look like numbers.
-            "csv": "read_csv('{}', {}, sample_size = -1)",
-            "ndjson": "read_json('{}', {}, format = 'newline_delimited', sample_size = -1)",
+            "parquet": "read_parquet('{files}', {hive})",
+            # An empty cell is null, and an empty text is in quotes.
+            "csv": "read_csv('{files}', {hive}, columns = {columns}, auto_detect = false, header = true, delim = ',', "
+                   "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, max_line_size = 16777216)",
+            "ndjson": "read_json('{files}', {hive}, columns = {columns}, format = 'newline_delimited')",
         }[kind]
         for table in tables:
-            files = f"{directory}/{table}/*/*.{kind}".replace("'", "''")
-            rows = read.format(files, "hive_partitioning = true, hive_types = {'dump': VARCHAR}")
+            files = f"{directory}/{table}/dump=*/*.{kind}".replace("'", "''")
+            hive = "hive_partitioning = true, hive_types = {'dump': VARCHAR}"
+            rows = read.format(files=files, hive=hive, columns=columns[table])
             self.connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {rows}")
 
     def run(self, sql: str) -> tuple[list[str], list[tuple]]:
@@ -78,15 +98,17 @@ class Spark:
             .getOrCreate()
         )
         self.spark.sparkContext.setLogLevel("ERROR")
-        kind = format_of(directory)
+        kind, columns = format_of(directory), schema()
         for table in tables:
             rows = self.spark.read
             if kind == "parquet":
                 rows = rows.parquet(f"{directory}/{table}")
-            elif kind == "csv":
-                rows = rows.csv(f"{directory}/{table}", header=True, inferSchema=True, escape='"', multiLine=True)
             else:
-                rows = rows.json(f"{directory}/{table}")
+                rows = rows.schema(", ".join(f"`{name}` {of}" for name, of in columns[table].items()))
+                if kind == "csv":
+                    rows = rows.csv(f"{directory}/{table}", header=True, escape='"', multiLine=True)
+                else:
+                    rows = rows.json(f"{directory}/{table}")
             rows.createOrReplaceTempView(table)
 
     def run(self, sql: str) -> tuple[list[str], list[tuple]]:

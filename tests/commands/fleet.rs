@@ -28,10 +28,14 @@ fn has_duckdb() -> bool {
     has
 }
 
-fn python(script: &str, arguments: &[&str]) -> Output {
+fn try_python(script: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new("python3");
     command.env("PYTHONDONTWRITEBYTECODE", "1").arg(in_repository(script)).args(arguments);
-    let output = command.output().expect("python3 runs");
+    command.output().expect("python3 runs")
+}
+
+fn python(script: &str, arguments: &[&str]) -> Output {
+    let output = try_python(script, arguments);
     assert!(
         output.status.success(),
         "{script} {arguments:?}\n{}\n{}",
@@ -39,6 +43,24 @@ fn python(script: &str, arguments: &[&str]) -> Output {
         String::from_utf8_lossy(&output.stderr)
     );
     output
+}
+
+fn export(dumps: &[&str], lake: &str, options: &[&str]) {
+    let mut export = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    export
+        .arg("export")
+        .args(dumps)
+        .args(["--to", lake, "--index-dir", &format!("{lake}-index")])
+        .args(options);
+    let output = export.output().expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// How many questions are answered of a lake.
+fn count_answers(lake: &str) -> usize {
+    let output = python("examples/fleet.py", &[lake]);
+    let answers = String::from_utf8(output.stdout).unwrap();
+    answers.lines().filter(|line| line.ends_with(" s)")).count()
 }
 
 #[test]
@@ -56,13 +78,42 @@ fn tables_say_what_commands_say() {
     python("docs/fleet/same.py", &[&samples.each_ref().map(String::as_str)[..], &options].concat());
     // All questions can be asked of these dumps, though they are no fleet.
     let lake = format!("{work}/all");
-    let mut export = Command::new(program);
-    export.arg("export").args(&samples).args(["--to", &lake, "--index-dir", &format!("{work}/index")]);
-    let output = export.output().expect("the program runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = python("examples/fleet.py", &[&lake]);
-    let answers = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(answers.lines().filter(|line| line.ends_with(" s)")).count(), 30, "{answers}");
+    export(&samples.each_ref().map(String::as_str), &lake, &[]);
+    assert_eq!(count_answers(&lake), 30);
+}
+
+/// A CSV file states no types, and JSON those of values only: columns that are empty, tables without a row, and texts that look
+/// like numbers are what the schema says.
+#[test]
+fn all_formats_have_the_types_of_the_schema() {
+    if !has_duckdb() {
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let work = work.path().to_str().unwrap();
+    let sample = sample_path("agent/sites.hprof.zst").to_str().unwrap().to_owned();
+    for format in ["csv", "ndjson"] {
+        // Nothing has a label, and most tables have no row: the sample is a recording without a heap dump.
+        let lake = format!("{work}/{format}");
+        export(&[&sample], &lake, &["--format", format]);
+        assert_eq!(count_answers(&lake), 30, "{format}");
+        let lake = format!("{work}/{format}-releases");
+        for (name, release) in [("a", "release=1.10"), ("b", "release=1.1")] {
+            export(&[&sample], &lake, &["--format", format, "--name", name, "--label", release]);
+        }
+        let output = python("examples/fleet.py", &[&lake, "--question", "1"]);
+        let answer = String::from_utf8(output.stdout).unwrap();
+        let rows: Vec<&str> = answer.lines().skip(3).collect();
+        let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split_whitespace().take(3).collect()).collect();
+        assert_eq!(rows, [["None", "1.1", "1"], ["None", "1.10", "1"]], "{format}: {answer}");
+    }
+    // Files of one format are not passed over for those of another.
+    let lake = format!("{work}/csv");
+    export(&[&sample], &lake, &["--format", "ndjson", "--name", "other"]);
+    let output = try_python("examples/fleet.py", &[&lake]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("several formats: csv, ndjson"), "{said}");
 }
 
 #[test]
