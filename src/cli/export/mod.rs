@@ -19,7 +19,6 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::messages;
-use crate::cli::shared::output::file::mode_of_files;
 use crate::cli::shared::session::{Source as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::ColorArg;
@@ -329,8 +328,7 @@ impl Run<'_> {
         };
         let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
-        let mode = mode_of_files(&[heap.path()]);
-        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, mode);
+        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, heap.path());
         let begin = |table: usize| {
             let table = tables.get(table).map(|table| table.definition().name.to_string());
             bar.begin(&format!("writing {}", table.unwrap_or_default()), 0);

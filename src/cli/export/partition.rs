@@ -8,6 +8,7 @@ use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_report::tables::{Files, Format};
 
 use super::names;
+use crate::cli::shared::output::file::mode_of_files;
 
 /// The partitions of a dump, one a table. Dropped without [`Partitions::publish`], nothing of them stays.
 pub(super) struct Partitions {
@@ -15,37 +16,46 @@ pub(super) struct Partitions {
     /// `dump=NAME`
     name: String,
     format: Format,
-    /// What may be done with the files at most.
-    mode: u32,
-    /// The directories of tables.
-    tables: Vec<String>,
+    /// The directories of tables, and what may be done with the files in them at most.
+    tables: Vec<(String, u32)>,
     /// By table, as far as there are any.
     made: Vec<TemporaryDir>,
     is_published: bool,
 }
 
 impl Partitions {
-    /// Of a dump called `name`, in the directory `to`; with the files may be done what `mode` and the process's mask permit.
+    /// Of the dump in the file `input`, called `name`, in the directory `to`. Who may not read the dump may not read the files
+    /// either.
     pub(super) fn new<'a>(
         to: &Path,
         name: &str,
         tables: impl Iterator<Item = &'a str>,
         format: Format,
-        mode: u32,
+        input: &Path,
     ) -> Self {
+        let table = |name| {
+            let name = names::directory(name);
+            // One that is missing gets the group that `to` has for what is made in it.
+            let dir = Some(to.join(&name)).filter(|dir| dir.is_dir());
+            let mode = mode_of_files(&[input], dir.as_deref().unwrap_or(to));
+            (name, mode)
+        };
         Self {
             to: to.to_owned(),
             name: format!("dump={}", names::directory(name)),
             format,
-            mode,
-            tables: tables.map(names::directory).collect(),
+            tables: tables.map(table).collect(),
             made: Vec::new(),
             is_published: false,
         }
     }
 
     fn table(&self, table: usize) -> PathBuf {
-        self.to.join(self.tables.get(table).map_or("", String::as_str))
+        self.to.join(self.tables.get(table).map_or("", |(name, _)| name))
+    }
+
+    fn mode(&self, table: usize) -> u32 {
+        self.tables.get(table).map_or(0o600, |(_, mode)| *mode)
     }
 
     fn file_name(&self, part: u64) -> String {
@@ -71,14 +81,15 @@ impl Files for Partitions {
             let of_table = self.table(table);
             fs::create_dir_all(&of_table)?;
             // Who may read the files may look into the directory.
-            let mode = self.mode | (self.mode & 0o444) >> 2;
+            let mode = self.mode(table);
+            let mode = mode | (mode & 0o444) >> 2;
             self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), mode)?);
         }
         let dir = self.made.get(table).ok_or(io::ErrorKind::NotFound)?;
         let mut options = File::options();
         options.write(true).create_new(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, self.mode);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, self.mode(table));
         options.open(dir.path().join(self.file_name(part)))
     }
 

@@ -48,8 +48,8 @@ impl OutFile {
         #[cfg(unix)]
         let permissions = {
             use std::os::unix::fs::PermissionsExt;
-            let there = there.map_or(0o666, |there| there.permissions().mode());
-            fs::Permissions::from_mode(there & mode_of_files(inputs))
+            let there = there.map_or(0o666, |there| mode_of_copy(&there, group_in(dir)));
+            fs::Permissions::from_mode(there & mode_of_files(inputs, dir))
         };
         #[cfg(unix)]
         builder.permissions(permissions);
@@ -76,24 +76,47 @@ impl OutFile {
     }
 }
 
-/// What may be done, at most, with a file that is made of these: JVMs write dumps that only their own user may read, and what
-/// is made of one has its secrets. Files that are not there allow everything.
-pub(crate) fn mode_of_files(inputs: &[&Path]) -> u32 {
+/// What may be done, at most, with a file in the directory `dir` that is made of these: JVMs write dumps that only their own
+/// user may read, and what is made of one has its secrets. Files that are not there allow everything.
+pub(crate) fn mode_of_files(inputs: &[&Path], dir: &Path) -> u32 {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
         let there = inputs.iter().filter_map(|input| fs::metadata(input).ok()).filter(fs::Metadata::is_file);
+        let group = group_in(dir);
         there.fold(0o666, |mode, input| {
-            let input = input.permissions().mode();
+            let input = mode_of_copy(&input, group);
             let of = |read: u32, all: u32| if input & read == 0 { 0 } else { all };
             mode & (0o600 | of(0o040, 0o060) | of(0o004, 0o006))
         })
     }
     #[cfg(not(unix))]
     {
-        let _ = inputs;
+        let _ = (inputs, dir);
         0o666
     }
+}
+
+/// The group of files that this process makes in a directory, if it can be told.
+#[cfg(unix)]
+fn group_in(dir: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    const SETGID: u32 = 0o2000;
+    // Other systems than Linux give a file the group of its directory, whatever the bit says.
+    let is_inherited = |dir: &fs::Metadata| dir.mode() & SETGID != 0 || !cfg!(target_os = "linux");
+    match fs::metadata(dir) {
+        Ok(dir) if is_inherited(&dir) => Some(dir.gid()),
+        Ok(_) => Some(rustix::process::getegid().as_raw()),
+        Err(_) => None,
+    }
+}
+
+/// The mode of a file for a copy of another group: the bits of its own group say nothing about the members of that one, who are
+/// others to the file.
+#[cfg(unix)]
+fn mode_of_copy(file: &fs::Metadata, group: Option<u32>) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    let mode = file.mode();
+    if group == Some(file.gid()) { mode } else { (mode & !0o070) | (mode & 0o007) << 3 }
 }
 
 /// Why no file can be created in `dir`, and what to do.
@@ -260,6 +283,45 @@ mod tests {
             assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
             fs::remove_file(&out).unwrap();
         }
-        assert_eq!(mode_of_files(&[INPUT.as_ref()]), 0o666);
+        assert_eq!(mode_of_files(&[INPUT.as_ref()], dir.path()), 0o666);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn another_group_gets_what_others_may() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let (dump, out) = (dir.path().join("a.hprof"), dir.path().join("out.html"));
+        fs::write(&dump, "a").unwrap();
+        let (own, other) = (fs::metadata(&dump).unwrap().gid(), 4);
+        if own == other || chown(&dump, None, Some(other)).is_err() {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("NOT RUN: no permission to give a file to another group");
+            }
+            return;
+        }
+        let made = |mode| {
+            fs::set_permissions(&dump, fs::Permissions::from_mode(mode)).unwrap();
+            OutFile::create(&out, &[&dump]).unwrap().commit().unwrap();
+            let made = fs::metadata(&out).unwrap();
+            fs::remove_file(&out).unwrap();
+            (made.gid(), made.mode() & 0o777)
+        };
+        assert_eq!(made(0o640), (own, 0o600));
+        assert_eq!(made(0o660), (own, 0o600));
+        // Its members are others.
+        assert_eq!(made(0o644), (own, 0o644));
+        // What is replaced had its own group too.
+        fs::write(&out, "old").unwrap();
+        fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
+        chown(&out, None, Some(other)).unwrap();
+        assert_eq!(made(0o644), (own, 0o600));
+        // A directory that hands its group on.
+        chown(dir.path(), None, Some(other)).unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o2755)).unwrap();
+        assert_eq!(made(0o640), (other, 0o640));
+        chown(&dump, None, Some(own)).unwrap();
+        assert_eq!(made(0o640), (other, 0o600));
     }
 }
