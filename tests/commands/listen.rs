@@ -268,6 +268,16 @@ fn programs_run_with_the_agent() {
     );
     assert!(said.contains("20 to 30 times"), "{said}");
     assert_eq!(program(&["run", "--heap", "dump", "--exact", "--", &java], &library).status.code(), Some(2));
+    let exact_and = |options| {
+        let output =
+            program(&["run", "--heap", "sites", "--exact", "--options", options, "--", &java], &library);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = exact_and("thread=y,sample=4096");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("drop --exact to sample, or sample=4096 to record all"), "{said}");
+    // All of them.
+    assert_eq!(exact_and("sample=0").0, Some(42));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);
     assert_eq!(output.status.code(), Some(42));
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("-Da=b -agentpath:{lib}=force=n|test\n"));

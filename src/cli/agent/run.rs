@@ -128,8 +128,14 @@ impl Args {
             options.push(format!("{key}={value}"));
         }
         let more = self.options.as_deref().unwrap_or_default();
-        let is_said = more.split(',').any(|option| option.starts_with("sample="));
-        if self.heap == Some(Heap::Sites) && !self.exact && !is_said {
+        let sample = more.split(',').find(|option| option.starts_with("sample="));
+        if let Some(sample) = sample.filter(|sample| self.exact && *sample != "sample=0") {
+            anyhow::bail!(
+                "--exact records every allocation, and {sample} in --options only some: drop --exact to sample, or {sample} to \
+                 record all"
+            );
+        }
+        if self.heap == Some(Heap::Sites) && !self.exact && sample.is_none() {
             options.push(format!("sample={SAMPLED}"));
         }
         options.extend(self.options.clone().filter(|options| !options.is_empty()));
