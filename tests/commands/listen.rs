@@ -170,40 +170,63 @@ fn commands_are_sent_to_each_agent_that_connects() {
 #[test]
 fn too_many_are_refused() {
     let mut listener = Listener::start(&["--once"]);
-    let all: Vec<TcpStream> = (0..64).map(|_| listener.connect()).collect();
-    listener.wait_for("agent 64 connected");
+    let connect = |listener: &mut Listener| {
+        let mut agent = listener.connect();
+        agent.write_all(&recording()).unwrap();
+        listener.wait_for("writes");
+        agent
+    };
+    let all: Vec<TcpStream> = (0..64).map(|_| connect(&mut listener)).collect();
     let mut more = listener.connect();
     assert_eq!(more.read(&mut [0]).unwrap_or(0), 0);
     listener.wait_for("64 agents are connected");
-    (&all[0]).write_all(&recording()).unwrap();
     drop(all);
-    assert_eq!(listener.finish().1.len(), 1);
+    assert_eq!(listener.finish().1.len(), 64);
 }
 
-/// Who connects and says nothing takes the place of an agent for seconds only; one that has begun may be silent for days.
+/// The agent sends nothing before it dumps in text `cpu=old`, perhaps after days: who is silent stays while there is room.
+/// Beyond that the one that has been silent for longest goes, and an agent that has begun never.
 #[test]
 fn silent_connections_shut_nobody_out() {
     let mut listener = Listener::start(&["--once"]);
     let mut quiet = listener.connect();
     quiet.write_all(&recording()[..31]).unwrap();
     listener.wait_for("agent 1 writes");
-    let silent: Vec<TcpStream> = (0..63).map(|_| listener.connect()).collect();
+    let mut silent: Vec<TcpStream> = (0..63).map(|_| listener.connect()).collect();
     listener.wait_for("agent 64 connected");
-    let _refused = listener.connect();
-    listener.wait_for("is refused: 64 agents are connected");
-    listener.wait_for("sent nothing");
+    // Part of a head is no recording yet.
+    silent[0].write_all(b"JAVA PRO").unwrap();
     let mut agent = listener.connect();
     agent.write_all(&recording()).unwrap();
-    drop(agent);
-    listener.wait_for("recording-2.hprof");
+    listener.wait_for("agent 65 writes");
+    assert_eq!(silent.remove(0).read(&mut [0]).unwrap_or(0), 0);
+    // The others are still there, and are heard when they have something to say.
+    let mut late = silent.remove(0);
+    late.write_all(b"count callee caller time\n8360 Plain.fib(I)I Plain.fib(I)I 83\n").unwrap();
+    drop(late);
+    listener.wait_for("recording-3.hprof.txt");
     quiet.write_all(&recording()[31..]).unwrap();
-    drop((quiet, silent));
+    drop((quiet, agent, silent));
     let (code, mut rows) = listener.finish();
     rows.sort();
-    assert_eq!(
-        (code, rows),
-        (0, vec![row("complete", "recording-1.hprof"), row("complete", "recording-2.hprof")])
-    );
+    let names = ["recording-1.hprof", "recording-2.hprof", "recording-3.hprof.txt"];
+    assert_eq!((code, rows), (0, names.map(|name| row("complete", name)).to_vec()));
+}
+
+/// `--once` waits for an agent that has sent nothing yet.
+#[test]
+fn once_ends_when_no_agent_is_connected() {
+    let mut listener = Listener::start(&["--once"]);
+    let mut late = listener.connect();
+    listener.wait_for("agent 1 connected");
+    listener.connect().write_all(&recording()).unwrap();
+    listener.wait_for("recording-1.hprof,");
+    late.write_all(b"count callee caller time\n8360 Plain.fib(I)I Plain.fib(I)I 83\n").unwrap();
+    drop(late);
+    let (code, mut rows) = listener.finish();
+    rows.sort();
+    let names = ["recording-1.hprof", "recording-2.hprof.txt"];
+    assert_eq!((code, rows), (0, names.map(|name| row("complete", name)).to_vec()));
 }
 
 #[cfg(unix)]

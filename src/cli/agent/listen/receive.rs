@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant};
 
 use hprof_index::storage::free_space::free_bytes;
 use hprof_parser::sniff::{Looks, sniff};
@@ -38,9 +37,6 @@ pub(super) enum Event {
 const BLOCK: usize = 1 << 16;
 /// Bytes by which it has to be known what comes.
 const HEAD: usize = 1200;
-/// How long an agent may take for the first line: it sends that when it connects. Who says nothing takes a place of those
-/// that do.
-const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes after which it is looked how much room is left on the disk, and bytes that are left to others.
 const LOOK_EVERY: u64 = 16 << 20;
 const RESERVE: u64 = 256 << 20;
@@ -51,18 +47,11 @@ pub(super) const MAX_EVENTS: usize = TOLD + 2;
 
 /// What an agent sends: a socket, or what stands in for one.
 pub(super) trait Stream: Read {
-    /// Limits how long a read may wait; `None` for any time.
-    fn limit_reads(&self, time: Option<Duration>) -> io::Result<()>;
-
     /// Closes the connection in both directions.
     fn close(&self);
 }
 
 impl Stream for TcpStream {
-    fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(time)
-    }
-
     fn close(&self) {
         // Closed by the agent, it is closed.
         let _ = self.shutdown(Shutdown::Both);
@@ -77,8 +66,8 @@ pub(super) struct Connection<S> {
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
-    /// Whether this program ends.
-    pub(super) ending: Arc<AtomicBool>,
+    /// Whether this program has closed it.
+    pub(super) closed: Arc<AtomicBool>,
 }
 
 /// How a connection ended.
@@ -125,7 +114,7 @@ enum Stop {
     Disk(io::Error),
     /// So little of the disk is free.
     Room(u64),
-    Ending,
+    Closing,
 }
 
 impl Stop {
@@ -137,7 +126,9 @@ impl Stop {
             Self::Limit(bytes) => format!("--max-bytes was reached: {}", human_bytes(*bytes)),
             Self::Disk(error) => format!("the file cannot be written: {error}"),
             Self::Room(free) => format!("the disk has {} left, which are for others", human_bytes(*free)),
-            Self::Ending => "`hprof-cli listen` was ended while the agent was connected".to_owned(),
+            Self::Closing => {
+                "`hprof-cli listen` closed the connection, at its end or for another agent".to_owned()
+            }
         })
     }
 }
@@ -159,20 +150,11 @@ pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
 
 impl<S: Stream> Connection<S> {
     fn receive(&mut self) -> Ended {
-        let (mut head, begun) = (Vec::new(), Instant::now());
+        // Without an end: an agent that buffers, or has no head to send, may be silent until its program ends.
+        let mut head = Vec::new();
         let (form, ids) = loop {
             let mut block = [0; HEAD];
-            let left = begun + HEAD_TIME;
-            let left = left.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-            let read = match left.map(|left| self.stream.limit_reads(Some(left))) {
-                Some(Ok(())) => match read(&mut self.stream, &mut block) {
-                    Ok(read) => read,
-                    Err(_) if head.is_empty() => return Ended::Nothing,
-                    Err(_) => 0,
-                },
-                // Byte by byte it takes as long.
-                _ => 0,
-            };
+            let read = read(&mut self.stream, &mut block).unwrap_or(0);
             head.extend_from_slice(block.get(..read).unwrap_or_default());
             match start(&head, read == 0) {
                 Start::Open => {}
@@ -181,8 +163,6 @@ impl<S: Stream> Connection<S> {
                 Start::Refused(why) => return Ended::Refused(why),
             }
         };
-        // A program may run for days before it has something to say.
-        let _ = self.stream.limit_reads(None);
         let partial = match self.files.create(form) {
             Ok(partial) => partial,
             Err(error) => return Ended::Failed(error.to_string()),
@@ -192,7 +172,7 @@ impl<S: Stream> Connection<S> {
             stream: &mut self.stream,
             partial,
             left: self.max_bytes,
-            ending: &self.ending,
+            closed: &self.closed,
             bytes: 0,
             last: 0,
             stop: None,
@@ -284,7 +264,7 @@ struct Tee<'a> {
     partial: Partial,
     /// Bytes that the file may still get.
     left: u64,
-    ending: &'a AtomicBool,
+    closed: &'a AtomicBool,
     /// Bytes in the file.
     bytes: u64,
     /// The last of them.
@@ -310,7 +290,7 @@ impl Tee<'_> {
     fn fill(&mut self) {
         match read(self.stream, &mut self.block) {
             Ok(count @ 1..) => self.store(count),
-            _ if self.ending.load(Ordering::SeqCst) => self.stop = Some(Stop::Ending),
+            _ if self.closed.load(Ordering::SeqCst) => self.stop = Some(Stop::Closing),
             Ok(0) => self.stop = Some(Stop::Closed),
             Err(error) => self.stop = Some(Stop::Lost(error)),
         }

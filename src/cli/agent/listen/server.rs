@@ -40,6 +40,19 @@ struct Agent {
     path: Option<PathBuf>,
     /// Serial number of the last command; `None` once none can be sent any more.
     serial: Option<u32>,
+    /// Whether this program has closed the connection.
+    closed: Arc<AtomicBool>,
+}
+
+impl Agent {
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
 }
 
 /// What is asked for on the command line.
@@ -63,7 +76,6 @@ pub(super) struct Server {
     recordings: Vec<Recording>,
     /// Connections that brought no recording.
     refused: u64,
-    ending: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -77,7 +89,6 @@ impl Server {
             connections: 0,
             recordings: Vec::new(),
             refused: 0,
-            ending: Arc::default(),
         }
     }
 
@@ -94,8 +105,8 @@ impl Server {
                 Ok(event) => self.happen(event),
                 Err(RecvTimeoutError::Timeout) => self.send_due(),
             }
-            let is_busy = self.agents.values().any(|agent| agent.path.is_some());
-            if self.options.once && !self.recordings.is_empty() && !is_busy {
+            // One that has sent nothing yet may have all to say at its end.
+            if self.options.once && !self.recordings.is_empty() && self.agents.is_empty() {
                 break;
             }
         }
@@ -106,10 +117,7 @@ impl Server {
 
     /// Closes all connections, and waits until their files are named.
     fn end(&mut self, happened: &Receiver<Event>) {
-        self.ending.store(true, Ordering::SeqCst);
-        for agent in self.agents.values() {
-            let _ = agent.stream.shutdown(Shutdown::Both);
-        }
+        self.agents.values().for_each(Agent::close);
         let until = Instant::now() + END_TIME;
         while !self.agents.is_empty()
             && let Ok(event) = happened.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -150,13 +158,12 @@ impl Server {
     }
 
     fn accept(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let full = self.agents.len() >= MAX_AGENTS;
-        if full || self.recordings.len() + self.agents.len() >= MAX_RECORDINGS {
-            let (most, what) = if full {
-                (MAX_AGENTS, "agents are connected")
-            } else {
-                (MAX_RECORDINGS, "recordings are there")
-            };
+        let refused = if self.recordings.len() + self.agents.len() >= MAX_RECORDINGS {
+            Some((MAX_RECORDINGS, "recordings are there"))
+        } else {
+            (!self.make_room()).then_some((MAX_AGENTS, "agents are connected"))
+        };
+        if let Some((most, what)) = refused {
             self.refuse(&format!("{peer} is refused: {most} {what}"));
             return;
         }
@@ -164,6 +171,7 @@ impl Server {
         let _ = stream.set_write_timeout(Some(SEND_TIME));
         self.connections += 1;
         let agent = self.connections;
+        let closed = Arc::<AtomicBool>::default();
         let start = || -> std::io::Result<TcpStream> {
             let connection = Connection {
                 agent,
@@ -172,7 +180,7 @@ impl Server {
                 events: self.events.clone(),
                 files: self.files.clone(),
                 max_bytes: self.options.max_bytes,
-                ending: self.ending.clone(),
+                closed: closed.clone(),
             };
             let thread = std::thread::Builder::new().name(format!("agent {agent}"));
             thread.spawn(move || receive::receive(connection))?;
@@ -182,12 +190,23 @@ impl Server {
             Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
             Ok(stream) => {
                 messages::line("note", &format!("agent {agent} connected from {peer}"));
-                self.agents.insert(agent, Agent { peer, stream, ids: None, path: None, serial: Some(0) });
+                let state = Agent { peer, stream, ids: None, path: None, serial: Some(0), closed };
+                self.agents.insert(agent, state);
                 if !self.options.send.is_empty() {
                     self.due.push((Instant::now() + self.options.after, agent));
                 }
             }
         }
+    }
+
+    /// Whether there is a place for one more: if all are taken, the oldest connection that no recording has come from is
+    /// closed. As long as there are places it stays: an agent may have nothing to send before its program ends.
+    fn make_room(&self) -> bool {
+        if self.agents.values().filter(|agent| !agent.is_closed()).count() < MAX_AGENTS {
+            return true;
+        }
+        let silent = self.agents.values().find(|agent| agent.path.is_none() && !agent.is_closed());
+        silent.inspect(|agent| agent.close()).is_some()
     }
 
     /// Tells of a connection that brings nothing.
@@ -199,9 +218,14 @@ impl Server {
     }
 
     fn ended(&mut self, number: u32, ended: Ended) {
-        let peer = self.agents.remove(&number).map(|agent| agent.peer.to_string()).unwrap_or_default();
+        let agent = self.agents.remove(&number);
+        let peer = agent.as_ref().map(|agent| agent.peer.to_string()).unwrap_or_default();
+        let is_closed = agent.is_some_and(|agent| agent.is_closed());
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
+            Ended::Nothing | Ended::Refused(_) if is_closed => {
+                self.refuse(&format!("agent {number} ({peer}) is closed before it sent a recording"));
+            }
             Ended::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
             Ended::Refused(why) => self.refuse(&format!("agent {number} ({peer}) is refused: {why}")),
             Ended::Failed(why) => {

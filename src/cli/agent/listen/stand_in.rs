@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
 
 use super::files::{Files, Form};
 use super::receive::{self, Connection, Ended, Event, Stream};
@@ -28,10 +27,6 @@ impl Read for Blocks {
 }
 
 impl Stream for Blocks {
-    fn limit_reads(&self, _: Option<Duration>) -> io::Result<()> {
-        Ok(())
-    }
-
     fn close(&self) {}
 }
 
@@ -67,7 +62,7 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
         events,
         files: Arc::new(Files::new(dir, "recording")),
         max_bytes,
-        ending: Arc::default(),
+        closed: Arc::default(),
     });
     let mut parts = Vec::new();
     for event in happened {
