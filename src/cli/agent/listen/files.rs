@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::room::Room;
+
 /// The form of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -51,11 +53,11 @@ impl Extent {
 const PARTIAL: &str = ".partial";
 
 /// Makes the files of a directory.
-#[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
     name: String,
     next: Mutex<u64>,
+    room: Room,
 }
 
 /// A file that is being written. It stays if it is dropped: what arrived is kept.
@@ -80,12 +82,21 @@ fn final_name(stem: &Path, extent: Extent, form: Form) -> PathBuf {
 
 impl Files {
     /// Files `NAME-1.hprof`, `NAME-2.hprof.txt` and so on in `dir`.
-    pub(super) fn new(dir: &Path, name: &str) -> Self {
-        Self { dir: dir.to_owned(), name: name.to_owned(), next: Mutex::new(1) }
+    pub(super) fn new(dir: &Path, name: &str, room: Room) -> Self {
+        Self { dir: dir.to_owned(), name: name.to_owned(), next: Mutex::new(1), room }
     }
 
-    /// Creates the next file: of a number that none of the names that a recording can get has.
+    /// The room that all of the files share.
+    pub(super) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Creates the next file: of a number that none of the names that a recording can get has. If there is no room, it is an
+    /// error.
     pub(super) fn create(&self, form: Form) -> io::Result<Partial> {
+        self.room
+            .look()
+            .map_err(|shortage| io::Error::new(io::ErrorKind::StorageFull, shortage.to_string()))?;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let stem = self.dir.join(format!("{}-{}", self.name, *next));
@@ -150,11 +161,11 @@ mod tests {
             let path = files.create(form).unwrap().publish(extent).unwrap();
             path.file_name().unwrap().to_str().unwrap().to_owned()
         };
-        let files = Files::new(dir.path(), "a");
+        let files = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
         assert_eq!(names(&files, Form::Binary, Extent::Whole), "a-3.hprof");
         assert_eq!(names(&files, Form::Binary, Extent::Part), "a-5.cut.hprof");
         assert_eq!(names(&files, Form::Text, Extent::Part), "a-6.cut.hprof.txt");
-        let again = Files::new(dir.path(), "a");
+        let again = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
         assert_eq!(names(&again, Form::Text, Extent::Whole), "a-7.hprof.txt");
         assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
     }

@@ -1,10 +1,11 @@
 //! `listen`: the other end of an agent's socket.
 //!
 //! One file a job: [`server`] knows the agents, [`receive`] has a thread for each of them, [`files`] names what they send,
-//! [`words`] reads commands. [`stand_in`] receives without a socket.
+//! [`room`] keeps the disk from being filled, [`words`] reads commands. [`stand_in`] receives without a socket.
 
 mod files;
 mod receive;
+mod room;
 mod server;
 mod stand_in;
 mod words;
@@ -22,6 +23,7 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, signals};
 use hprof_format::commands::Command;
+use hprof_index::storage::free_space::free_bytes;
 use hprof_query::objects::condition::size;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -30,6 +32,7 @@ use hprof_report::value::Value;
 
 use files::Files;
 use receive::{Event, Recording, State};
+use room::Room;
 use server::Server;
 
 pub use stand_in::Received;
@@ -153,7 +156,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         max_bytes: args.max_bytes,
         once: args.once,
     };
-    let recordings = Server::new(options, Files::new(&args.out, &args.name), events).run(&happened);
+    let files = Files::new(&args.out, &args.name, Room::new(&args.out, free_bytes));
+    let recordings = Server::new(options, files, events).run(&happened);
     show(args, recordings)
 }
 

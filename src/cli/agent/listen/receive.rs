@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use hprof_index::storage::free_space::free_bytes;
 use hprof_parser::sniff::{Looks, sniff};
 use hprof_parser::stream::{Part, PartKind, StreamScanner};
 use hprof_parser::text::event::{Event as TextEvent, Ranking};
@@ -16,6 +15,7 @@ use hprof_parser::{FormatErrorKind, Header, IdSize};
 use hprof_report::number::human_bytes;
 
 use super::files::{Extent, Files, Form, Partial};
+use super::room::{Room, Shortage};
 
 /// What happens.
 pub(super) enum Event {
@@ -37,9 +37,6 @@ pub(super) enum Event {
 const BLOCK: usize = 1 << 16;
 /// Bytes by which it has to be known what comes.
 const HEAD: usize = 1200;
-/// Bytes after which it is looked how much room is left on the disk, and bytes that are left to others.
-const LOOK_EVERY: u64 = 16 << 20;
-const RESERVE: u64 = 256 << 20;
 /// Parts of one recording that are told.
 const TOLD: usize = 200;
 /// Events of one connection at most: its parts, its begin and its end.
@@ -112,8 +109,7 @@ enum Stop {
     Lost(io::Error),
     Limit(u64),
     Disk(io::Error),
-    /// So little of the disk is free.
-    Room(u64),
+    Room(Shortage),
     Closing,
 }
 
@@ -125,7 +121,7 @@ impl Stop {
             Self::Lost(error) => format!("the connection was lost: {error}"),
             Self::Limit(bytes) => format!("--max-bytes was reached: {}", human_bytes(*bytes)),
             Self::Disk(error) => format!("the file cannot be written: {error}"),
-            Self::Room(free) => format!("the disk has {} left, which are for others", human_bytes(*free)),
+            Self::Room(shortage) => shortage.to_string(),
             Self::Closing => {
                 "`hprof-cli listen` closed the connection, at its end or for another agent".to_owned()
             }
@@ -173,10 +169,10 @@ impl<S: Stream> Connection<S> {
             partial,
             left: self.max_bytes,
             closed: &self.closed,
+            room: self.files.room(),
             bytes: 0,
             last: 0,
             stop: None,
-            look_at: LOOK_EVERY,
             block: vec![0; BLOCK].into(),
             ready: 0..0,
         };
@@ -265,13 +261,12 @@ struct Tee<'a> {
     /// Bytes that the file may still get.
     left: u64,
     closed: &'a AtomicBool,
+    room: &'a Room,
     /// Bytes in the file.
     bytes: u64,
     /// The last of them.
     last: u8,
     stop: Option<Stop>,
-    /// Bytes in the file after which it is looked what room is left.
-    look_at: u64,
     block: Box<[u8]>,
     /// What of the block was not taken yet.
     ready: std::ops::Range<usize>,
@@ -313,12 +308,8 @@ impl Tee<'_> {
             break;
         }
         self.bytes += written as u64;
-        if self.bytes >= self.look_at {
-            self.look_at = self.bytes + LOOK_EVERY;
-            let free = self.partial.path.parent().and_then(free_bytes);
-            if let Some((free, _)) = free.filter(|(free, all)| *free < RESERVE.min(all / 20)) {
-                self.stop = Some(Stop::Room(free));
-            }
+        if let Err(shortage) = self.room.written(written as u64) {
+            self.stop = Some(Stop::Room(shortage));
         }
         self.left = self.left.saturating_sub(written as u64);
         if let Some(last) = written.checked_sub(1).and_then(|last| self.block.get(last)) {
@@ -432,8 +423,62 @@ fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::net::TcpListener;
+    use std::path::Path;
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
+
+    const HEADER: &[u8; 31] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
+
+    /// How a connection ends that sends the bytes, if so much is free when it is looked for the first and the second time.
+    fn ended(dir: &Path, bytes: &[u8], free: [u64; 2]) -> Ended {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().unwrap();
+        let (events, _received) = sync_channel(64);
+        let looks = std::sync::atomic::AtomicUsize::new(0);
+        let free = move |_: &Path| {
+            let look = looks.fetch_add(1, Ordering::Relaxed);
+            free.get(look).map(|free| (*free, 1 << 40))
+        };
+        let files = Arc::new(Files::new(dir, "a", Room::new(dir, free)));
+        let mut connection =
+            Connection { agent: 1, peer, stream, events, files, max_bytes: u64::MAX, closed: Arc::default() };
+        std::thread::scope(move |scope| {
+            // It fails when the connection is closed: not all is received.
+            scope.spawn(move || agent.write_all(bytes));
+            let ended = connection.receive();
+            drop(connection);
+            ended
+        })
+    }
+
+    #[test]
+    fn a_full_disk_gets_no_recording_however_small() {
+        let dir = tempfile::tempdir().unwrap();
+        let Ended::Failed(why) = ended(dir.path(), HEADER, [100 << 20, 100 << 20]) else {
+            panic!("recorded")
+        };
+        assert!(why.contains("100.0 MiB"), "{why}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_recording_ends_when_the_disk_is_full() {
+        let dir = tempfile::tempdir().unwrap();
+        // A string that is longer than what is written between two looks.
+        let string = [&HEADER[..], b"\x01\0\0\0\0\x10\0\0\0", &[b'a'; 1 << 25]].concat();
+        let Ended::Recorded(recording) = ended(dir.path(), &string, [1 << 30, 100 << 20]) else {
+            panic!("not recorded")
+        };
+        let State::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };
+        assert!(why.contains("100.0 MiB"), "{why}");
+        assert!(recording.bytes < 1 << 25, "{}", recording.bytes);
+        assert_eq!(recording.file.file_name().unwrap(), "a-1.cut.hprof");
+    }
 
     #[test]
     fn what_comes_is_known_as_soon_as_it_can_be() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use super::files::{Files, Form};
+use super::room::Room;
 use super::receive::{self, Connection, Ended, Event, Stream};
 use super::{State, words};
 
@@ -60,7 +61,7 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
         peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         stream: Blocks(blocks),
         events,
-        files: Arc::new(Files::new(dir, "recording")),
+        files: Arc::new(Files::new(dir, "recording", Room::new(dir, |_| None))),
         max_bytes,
         closed: Arc::default(),
     });
