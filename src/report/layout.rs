@@ -56,27 +56,40 @@ pub(super) fn rooms(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
     for (room, column) in rooms.iter_mut().zip(columns) {
         *room = room.map(|_| column.width);
     }
-    let flexible = by_priority(columns, |fit| match fit {
-        Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
-        Fit::Wrap => Some(u8::MAX),
-        Fit::Whole | Fit::Secondary { .. } => None,
-    });
-    for group in flexible.chunk_by(|(one, _), (other, _)| one == other) {
-        shrink(&mut rooms, terminal, |at| {
-            let is_wrapped = columns.get(at).is_some_and(|column| column.fit == Fit::Wrap);
-            let least = if is_wrapped { NARROWEST_WRAPPED } else { NARROWEST };
-            group.iter().any(|(_, of)| *of == at).then_some(least)
-        });
-    }
-    shrink(&mut rooms, terminal, |at| {
-        columns.get(at).filter(|column| column.is_text).map(|column| column.least.max(LEAST))
-    });
+    shorten(columns, &mut rooms, terminal);
     for at in (1..rooms.len()).rev() {
         if excess(&rooms, terminal) > 0 {
             leave_out(&mut rooms, at);
         }
     }
     rooms
+}
+
+/// By column: how wide its cells may be, of columns that have to stay. Where nothing is left to shorten, lines are longer than
+/// the terminal is wide: a number is never cut.
+pub(super) fn shrunk(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
+    let mut rooms: Vec<Option<usize>> = columns.iter().map(|column| Some(column.width)).collect();
+    shorten(columns, &mut rooms, terminal);
+    rooms
+}
+
+/// Takes what is too much from columns that can be shortened, and from any text if that is not enough.
+fn shorten(columns: &[Column], rooms: &mut [Option<usize>], terminal: usize) {
+    let flexible = by_priority(columns, |fit| match fit {
+        Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
+        Fit::Wrap => Some(u8::MAX),
+        Fit::Whole | Fit::Secondary { .. } => None,
+    });
+    for group in flexible.chunk_by(|(one, _), (other, _)| one == other) {
+        shrink(rooms, terminal, |at| {
+            let is_wrapped = columns.get(at).is_some_and(|column| column.fit == Fit::Wrap);
+            let least = if is_wrapped { NARROWEST_WRAPPED } else { NARROWEST };
+            group.iter().any(|(_, of)| *of == at).then_some(least)
+        });
+    }
+    shrink(rooms, terminal, |at| {
+        columns.get(at).filter(|column| column.is_text).map(|column| column.least.max(LEAST))
+    });
 }
 
 /// Columns with their priorities, lowest first, the last of several first.

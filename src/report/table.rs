@@ -45,17 +45,15 @@ struct Row {
 pub const LONGEST_CELL: usize = 1000;
 /// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
 pub const MAX_BYTES: usize = 1 << 26;
-/// Rows of an answer that are put together at a time. The first so many say how wide columns are; those behind them are
-/// written as they come, so that an answer of any length takes no more memory than these.
+/// Rows of an answer that are put together at a time. The first so many say which columns there are and how wide they are at
+/// least; those behind them are written as they come, so that an answer of any length takes no more memory than these.
 pub(super) const PART: u64 = 1 << 13;
 
-/// What the first part of a table has found out for the others.
+/// What a part of a table has found out for those behind it.
 #[derive(Debug)]
 struct Found {
-    /// By column: how wide its cells may be; `None` of a column that is left out.
-    rooms: Vec<Option<usize>>,
-    /// By column that is shown: how wide its cells were.
-    widths: Vec<usize>,
+    /// By column: how wide it was; `None` of a column that is left out, which the parts behind leave out too.
+    widths: Vec<Option<usize>>,
     is_cut: bool,
 }
 
@@ -200,32 +198,46 @@ impl Builder {
         }
     }
 
-    /// By column: how wide its cells may be; `None` of a column that is left out.
-    fn rooms(&self, terminal: Option<u16>) -> Vec<Option<usize>> {
-        let measure = |of: fn(&str) -> usize| -> Vec<usize> {
-            let widest = |(column, header): (usize, &Header)| {
-                let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
-                let cells = rows.filter_map(|cells| cells.get(column)).map(|cell| of(cell));
-                cells.max().unwrap_or(0).max(of(&header.title))
-            };
-            self.columns.iter().enumerate().map(widest).collect()
+    /// By column: how wide its cells may be; `None` of a column that is left out. Behind other parts no other column is left
+    /// out, and none is less wide than it was if the terminal has room: a number that needs more gets it.
+    fn rooms(&self, terminal: Option<u16>, before: Option<&Found>) -> Vec<Option<usize>> {
+        let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
+        let measure = |column: usize, of: fn(&str) -> usize| -> usize {
+            let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
+            let cells = rows.filter_map(|cells| cells.get(column)).map(|cell| of(cell));
+            // Titles are above the first part only.
+            let title = self.columns.get(column).filter(|_| before.is_none());
+            cells.max().unwrap_or(0).max(title.map_or(0, |header| of(&header.title)))
         };
-        let widths = measure(fit::width);
-        match terminal.map(usize::from) {
+        let is_shown = |column: &usize| before.is_none() || was(*column).is_some();
+        let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
+        let width = |column: &usize| measure(*column, fit::width).max(was(*column).unwrap_or(0));
+        let widths: Vec<usize> = shown.iter().map(width).collect();
+        let rooms = match terminal.map(usize::from) {
             Some(terminal) if layout::total(widths.iter().copied()) > terminal => {
-                let columns =
-                    widths.iter().zip(measure(fit::wanted)).zip(measure(fit::least)).zip(&self.columns);
-                let columns = columns.map(|(((width, wanted), least), header)| layout::Column {
-                    width: *width,
-                    wanted,
-                    least,
-                    fit: header.fit,
-                    is_text: header.align == Align::Left,
-                });
-                layout::rooms(&columns.collect::<Vec<_>>(), terminal)
+                let column = |(column, width): (&usize, &usize)| {
+                    let header = self.columns.get(*column)?;
+                    Some(layout::Column {
+                        width: *width,
+                        wanted: measure(*column, fit::wanted),
+                        least: measure(*column, fit::least),
+                        fit: header.fit,
+                        is_text: header.align == Align::Left,
+                    })
+                };
+                let columns: Vec<layout::Column> = shown.iter().zip(&widths).filter_map(column).collect();
+                let rooms = if before.is_none() { layout::rooms } else { layout::shrunk };
+                rooms(&columns, terminal)
             }
             _ => widths.into_iter().map(Some).collect(),
+        };
+        let mut all = vec![None; self.columns.len()];
+        for (column, room) in shown.into_iter().zip(rooms) {
+            if let Some(of) = all.get_mut(column) {
+                *of = room;
+            }
         }
+        all
     }
 
     /// Writes the table.
@@ -246,12 +258,12 @@ impl Builder {
     ) -> io::Result<Found> {
         // A pipe gets all as wide as it is.
         let is_fitted = style.width.is_some() || style.color;
-        let (rooms, widths) = match before {
-            Some(found) => (found.rooms, Some(found.widths)),
-            None if is_fitted => (self.rooms(style.width), None),
-            None => (vec![Some(usize::MAX); self.columns.len()], None),
+        let rooms = if is_fitted {
+            self.rooms(style.width, before.as_ref())
+        } else {
+            vec![Some(usize::MAX); self.columns.len()]
         };
-        let is_first = widths.is_none();
+        let is_first = before.is_none();
         let Self { columns, rows, footer, is_cut, .. } = self;
         let kept: Vec<(&Header, usize)> =
             columns.iter().zip(&rooms).filter_map(|(header, room)| Some((header, (*room)?))).collect();
@@ -267,10 +279,12 @@ impl Builder {
             .set_content_arrangement(ContentArrangement::Disabled)
             .force_no_tty();
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
-        match &widths {
-            // No line of it is written: columns are at least as wide as before.
-            Some(widths) => {
-                table.set_header(widths.iter().map(|width| "x".repeat(*width)));
+        match &before {
+            // No line of it is written: columns are at least as wide as before, if there is still room.
+            Some(found) => {
+                let widths =
+                    found.widths.iter().zip(&rooms).filter_map(|(width, room)| Some((*width)?.min((*room)?)));
+                table.set_header(widths.map(|width| "x".repeat(width)));
             }
             None if has_titles => {
                 let titles = columns.iter().map(|header| header.title.clone().into_owned());
@@ -306,7 +320,8 @@ impl Builder {
             });
         }
         let all = std::slice::from_ref(&(0..usize::MAX));
-        let widths = table.column_max_content_widths().into_iter().map(usize::from).collect();
+        let mut shown = table.column_max_content_widths().into_iter().map(usize::from);
+        let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
         let mut lines = table.lines();
         if (has_titles || !is_first)
             && let Some(titles) = lines.next().filter(|_| is_first)
@@ -333,7 +348,7 @@ impl Builder {
                 style,
             )?;
         }
-        Ok(Found { rooms, widths, is_cut })
+        Ok(Found { widths, is_cut })
     }
 }
 
@@ -426,6 +441,55 @@ mod tests {
                 assert!(lines.last().unwrap().trim_start().starts_with("all"), "{rows}");
             }
         }
+    }
+
+    #[test]
+    fn numbers_behind_the_first_part_are_whole() {
+        use crate::answer::Answer;
+        use crate::column::{Column, Columns};
+        use crate::{Format, json::Dump};
+        let rows = PART * 2 + 100;
+        let name = |row: u64| {
+            // The widest name is in the second part, too.
+            let more = if row == PART + 7 { "with.more.than.fits." } else { "" };
+            format!("com.example.{more}shop.orders.Customer{}", row % 10)
+        };
+        let cube = |row: u64| row * row * row * 1_000_003;
+        let written = |width: u16| {
+            let columns = Columns::new([
+                Column::integer("n", "", |row: &u64| (*row).into()).header("n"),
+                Column::integer("cube", "", |row: &u64| cube(*row).into()).header("cube"),
+                Column::text("name", "", |row: &u64| name(*row).into())
+                    .header("name")
+                    .fit(Fit::Shorten { priority: 0 }),
+                Column::integer("secondary", "", |row: &u64| (row * row).into())
+                    .header("2")
+                    .fit(Fit::Secondary { priority: 0 }),
+            ]);
+            let mut out = Vec::new();
+            let style = Style { width: Some(width), color: false };
+            Answer::new(columns, 0..rows)
+                .write(&mut out, Format::Table, style, "x", &Dump::default())
+                .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        // In the first part names fit into 78 columns, but not beside the numbers of the last.
+        for width in [78, 80, 120] {
+            let text = written(width);
+            for (row, line) in (0..rows).zip(text.lines().skip(1)) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let [n, cubed, named, squared] = words[..] else { panic!("{width}: {line}") };
+                let expected = [row, cube(row), row * row].map(grouped);
+                assert_eq!([n, cubed, squared], expected.each_ref().map(String::as_str), "{width}");
+                assert!(fit::width(line) <= width.into(), "{width}: {line}");
+                assert!(named.ends_with(&format!("Customer{}", row % 10)), "{width}: {line}");
+                // A name is as long as there is room.
+                assert!(width < 120 || named == name(row), "{width}: {line}");
+            }
+        }
+        // Where there is nothing to shorten, numbers are still right.
+        let expected = [rows - 1, cube(rows - 1)].map(grouped).join("  ");
+        assert!(written(31).lines().any(|line| line == expected), "{expected}");
     }
 
     #[test]
