@@ -42,9 +42,17 @@ fn is_of_link(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// A text of the dump as code. A backquote would end it.
+/// A text of the dump as code, unchanged: it stands between more backquotes than it has in a row (CommonMark, section 6.1).
 pub fn code(text: &str) -> String {
-    format!("`{}`", escape::text(text).replace('`', "'"))
+    let text = escape::text(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let is_blank = text.trim_matches(' ').is_empty();
+    // One blank on each side is taken away again, unless there is nothing else.
+    let is_stripped = text.starts_with(' ') && text.ends_with(' ') && !is_blank;
+    let blank =
+        if text.is_empty() || text.starts_with('`') || text.ends_with('`') || is_stripped { " " } else { "" };
+    format!("{fence}{blank}{text}{blank}{fence}")
 }
 
 /// A text of the dump in a cell of a table, which is one line.
@@ -60,10 +68,27 @@ mod tests {
     fn nothing_in_a_text_is_markdown() {
         assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
         assert_eq!(table_cell("a|b\nc"), "a\\|b c");
-        assert_eq!(code("a`b"), "`a'b`");
         // No renderer makes a link of them.
         assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
         assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");
         assert_eq!(text("a@b.example xmpp:a"), "a\\@b.example xmpp:a");
+    }
+
+    #[test]
+    fn code_keeps_its_text() {
+        for (text, expected) in [
+            ("a", "`a`"),
+            ("a`b", "``a`b``"),
+            ("'a`;echo b;`.hprof'", "``'a`;echo b;`.hprof'``"),
+            ("``a`", "``` ``a` ```"),
+            ("a```b``c", "````a```b``c````"),
+            (" a ", "`  a  `"),
+            (" a", "` a`"),
+            (" ", "` `"),
+            ("", "`  `"),
+            ("two\nlines", "`two\\nlines`"),
+        ] {
+            assert_eq!(code(text), expected, "{text:?}");
+        }
     }
 }

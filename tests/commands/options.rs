@@ -364,6 +364,64 @@ fn digits_are_decimal_and_0x_is_hexadecimal() {
     assert!(shown("12345679").1.contains("the nearest objects are 0x"));
 }
 
+/// Names of files that a shell, Markdown, a command line or a text could take for something else.
+#[cfg(unix)]
+const NAMES: &[&[u8]] = &[
+    b"caf\xe9 of 'prod'.hprof",
+    b"app.prod.eu-west-1.hprof",
+    b"two\nlines.hprof",
+    "\u{202e}x.hprof".as_bytes(),
+    b"a`;echo PWNED;`.hprof",
+    b"``a$(echo PWNED)```",
+];
+
+/// A directory in which commands are run, with indexes in it.
+#[cfg(unix)]
+struct Shell {
+    folder: tempfile::TempDir,
+}
+
+#[cfg(unix)]
+impl Shell {
+    fn environment(&self, mut command: Command, index: Option<&str>) -> Output {
+        command.current_dir(self.folder.path()).env_remove("HPROF_CLI_INDEX_DIR");
+        command.envs(index.map(|index| ("HPROF_CLI_INDEX_DIR", index)));
+        command.output().unwrap()
+    }
+
+    /// What a command says of a file here.
+    fn ask(&self, name: &[u8], words: &[&std::ffi::OsStr], index: Option<&str>) -> String {
+        use std::os::unix::ffi::OsStrExt as _;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(words).arg("--").arg(std::ffi::OsStr::from_bytes(name));
+        let output = self.environment(command, index);
+        assert_eq!(output.status.code(), Some(0), "{name:?} {words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command line that was printed: it finds the dump, and does nothing else.
+    fn check(&self, line: &str, index: Option<&str>) {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("hprof-cli() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_hprof-cli"))]);
+        let output = self.environment(bash, index);
+        assert!(output.status.code().unwrap() < 2, "{line}: {}", stderr(&output));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.lines().all(|line| line != "PWNED"), "{line}: {said}");
+    }
+}
+
+/// The text of a line of Markdown that is a code span.
+#[cfg(unix)]
+fn code_span(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches('`');
+    let fence = &line[text.len()..];
+    let (text, behind) = text.split_at(text.rfind(fence).filter(|_| !fence.is_empty())?);
+    let text = if behind == fence { text } else { return None };
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    assert_ne!(longest, fence.len(), "it ends before: {line}");
+    Some(text.strip_prefix(' ').and_then(|text| text.strip_suffix(' ')).unwrap_or(text))
+}
+
 /// The commands to type next can be typed, whatever the file is called, and it is shown whole.
 #[cfg(unix)]
 #[test]
@@ -372,40 +430,24 @@ fn files_of_any_name_are_named_so_that_a_shell_finds_them() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let bytes = std::fs::read(&sample().dump.path).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let program = env!("CARGO_BIN_EXE_hprof-cli");
-    for name in [
-        &b"caf\xe9 of 'prod'.hprof"[..],
-        b"app.prod.eu-west-1.hprof",
-        b"two\nlines.hprof",
-        "\u{202e}x.hprof".as_bytes(),
-    ] {
-        let path = folder.path().join(OsStr::from_bytes(name));
-        std::fs::write(&path, &bytes).unwrap();
-        let ask = |command: &str, more: &[&str]| {
-            let mut run = Command::new(program);
-            run.arg(command).arg(&path).args(more).env("HPROF_CLI_INDEX_DIR", folder.path().join("index"));
-            let output = run.output().unwrap();
-            assert_eq!(output.status.code(), Some(0), "{name:?} {command}: {output:?}");
-            String::from_utf8(output.stdout).unwrap()
-        };
-        let text = ask("overview", &[]);
+    let shell = Shell { folder: tempfile::tempdir().unwrap() };
+    let index = Some("index");
+    for name in NAMES {
+        std::fs::write(shell.folder.path().join(OsStr::from_bytes(name)), &bytes).unwrap();
+        let text = shell.ask(name, &["overview".as_ref()], index);
         let next = text.split_once("\nNext\n").unwrap().1.replace("\\\n    ", "");
         let line = next.lines().find(|line| line.trim().starts_with("hprof-cli")).unwrap();
         // What follows after two spaces says why.
-        let line = line.trim().split("  ").next().unwrap();
-        let script = format!("hprof-cli() {{ {program} \"$@\"; }}; {line}");
-        let run = Command::new("bash")
-            .args(["-c", &script])
-            .env("HPROF_CLI_INDEX_DIR", folder.path().join("index"))
-            .output()
-            .unwrap();
-        let code = run.status.code().unwrap();
-        assert!(code < 2, "{line}: {}", String::from_utf8_lossy(&run.stderr));
+        shell.check(line.trim().split("  ").next().unwrap(), index);
         if name.starts_with(b"app") {
             assert!(text.starts_with("app.prod.eu-west-1.hprof: "), "{text}");
         }
-        // A report asks commands of its own.
-        assert!(ask("report", &["--format", "markdown", "-q"]).starts_with("# Heap report of"));
+        // A report asks commands of its own, and names them.
+        let report = ["report", "--format", "markdown", "-q", "--sections", "overview,histogram,properties"];
+        let text = shell.ask(name, &report.map(OsStr::new), index);
+        assert!(text.starts_with("# Heap report of"));
+        let lines: Vec<&str> = text.lines().filter_map(code_span).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        lines.iter().for_each(|line| shell.check(line, index));
     }
 }
