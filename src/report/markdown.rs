@@ -3,8 +3,11 @@
 use super::escape;
 
 /// Characters that mean something in Markdown.
-const SPECIAL: &[char] =
-    &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$', '@'];
+const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
+
+/// A word joiner, which has no width and breaks no line. GitHub seeks mail addresses and names of people after escapes are
+/// resolved, so a backslash does not keep `@` from making a link; a character beside it that is part of neither does.
+const JOINER: char = '\u{2060}';
 
 /// A text of the dump: nothing in it is Markdown, wherever it stands.
 pub fn text(text: &str) -> String {
@@ -24,13 +27,16 @@ pub fn text(text: &str) -> String {
         if SPECIAL.contains(&c) || list == Some(at) || is_of_link(text, at, c) {
             escaped.push('\\');
         }
-        escaped.push(c);
+        match c {
+            '@' => escaped.extend([JOINER, c, JOINER]),
+            c => escaped.push(c),
+        }
     }
     escaped
 }
 
 /// Whether a character makes a link of what stands around it (GitHub Flavored Markdown, section 6.9): `https://`, `www.`.
-/// That of mail addresses is special anywhere.
+/// Mail addresses have their [`JOINER`] anywhere.
 fn is_of_link(text: &str, at: usize, c: char) -> bool {
     let before = text.get(..at).unwrap_or_default();
     match c {
@@ -68,10 +74,11 @@ mod tests {
     fn nothing_in_a_text_is_markdown() {
         assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
         assert_eq!(table_cell("a|b\nc"), "a\\|b c");
-        // No renderer makes a link of them.
+        // GitHub makes no link of them, nor do the other renderers that find addresses in text.
+        assert_eq!(text("@octocat"), "\u{2060}@\u{2060}octocat");
         assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
         assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");
-        assert_eq!(text("a@b.example xmpp:a"), "a\\@b.example xmpp:a");
+        assert_eq!(text("a@b.example xmpp:a"), "a\u{2060}@\u{2060}b.example xmpp:a");
     }
 
     #[test]
