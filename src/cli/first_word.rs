@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hprof_query::classes::suggestions;
 
-use super::shared::commands::quoted_path;
+use super::shared::commands::quoted;
 
 /// What takes the place of a missing command.
 const OVERVIEW: &str = "overview";
@@ -129,7 +129,7 @@ pub(super) fn with_command(
         if let Some(command) = arguments.get(2).filter(|word| is_command(word) && !is_file(word)) {
             let behind = arguments.iter().skip(3).map(OsString::as_os_str);
             let all = [command.as_os_str(), first.as_os_str()].into_iter().chain(behind);
-            let line: Vec<String> = all.map(|word| quoted_path(Path::new(word))).collect();
+            let line: Vec<String> = all.map(quoted).collect();
             let hint = format!("the command comes first: hprof-cli {}", line.join(" "));
             return Err(NoCommand { word, hint });
         }

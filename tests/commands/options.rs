@@ -451,3 +451,34 @@ fn files_of_any_name_are_named_so_that_a_shell_finds_them() {
         lines.iter().for_each(|line| shell.check(line, index));
     }
 }
+
+/// A directory for indexes that is no text is the one that a report uses, and names.
+#[cfg(unix)]
+#[test]
+fn a_report_uses_the_directory_for_indexes_that_was_given() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let shell = Shell { folder: tempfile::tempdir().unwrap() };
+    std::fs::write(shell.folder.path().join("a.hprof"), std::fs::read(&sample().dump.path).unwrap()).unwrap();
+    let index = OsStr::from_bytes(b"ix\xe9 a");
+    let report = ["report", "--format", "markdown", "-q", "--sections", "histogram,treemap", "--index-dir"];
+    let words = [&report.map(OsStr::new)[..], &[index]].concat();
+    let text = shell.ask(b"a.hprof", &words, None);
+    let lines: Vec<&str> = text.lines().filter_map(code_span).collect();
+    assert!(matches!(lines[..], [line] if line.ends_with(" $'--index-dir=ix\\351 a'")), "{lines:?}");
+    shell.check(lines[0], None);
+    // A picture opens the dump by itself.
+    shell.ask(
+        b"a.hprof",
+        &words
+            .iter()
+            .map(|word| if *word == "markdown" { "html".as_ref() } else { *word })
+            .collect::<Vec<_>>(),
+        None,
+    );
+    let mut there: Vec<_> =
+        std::fs::read_dir(shell.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    there.sort();
+    assert_eq!(there, [OsStr::new("a.hprof"), index]);
+}

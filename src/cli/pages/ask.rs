@@ -25,7 +25,7 @@ pub(crate) struct Ask {
     options: Vec<(String, Option<String>)>,
     arguments: Vec<String>,
     /// Options that the server was started with, which a shell has to repeat.
-    common: Vec<String>,
+    common: Vec<OsString>,
 }
 
 /// Why there is no answer.
@@ -120,7 +120,7 @@ impl Ask {
     /// What clap gets: no value is taken for an option.
     fn words(&self, format: Option<&str>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.command.into()];
-        words.extend(self.common.iter().map(OsString::from));
+        words.extend(self.common.iter().cloned());
         words.extend(format.map(|format| format!("--format={format}").into()));
         words.extend(self.options.iter().map(|(name, value)| match value {
             Some(value) => format!("--{name}={value}").into(),

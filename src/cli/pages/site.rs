@@ -1,5 +1,6 @@
 //! What pages are about: dumps, and how they are opened.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -51,12 +52,12 @@ pub(crate) struct Site {
     /// By dump: what it has pages about, once it is known.
     pub(crate) has: Vec<OnceLock<Has>>,
     /// Options of opening that each question repeats, as words.
-    pub(crate) options: Vec<String>,
+    pub(crate) options: Vec<OsString>,
 }
 
 impl Site {
     /// These dumps.
-    pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<String>) -> Self {
+    pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
         Self { dumps, baseline, has, options }
     }

@@ -24,6 +24,7 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
+use crate::cli::shared::args::index_dir_word;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -104,7 +105,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 impl Args {
     fn site(&self) -> Site {
-        let index_dir = self.index_dir.iter().map(|dir| format!("--index-dir={}", dir.to_string_lossy()));
+        let index_dir = self.index_dir.iter().map(|dir| index_dir_word(dir));
         Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
     }
 }

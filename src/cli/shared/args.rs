@@ -1,7 +1,7 @@
 //! Arguments that commands share, and what they become.
 
 use std::error::Error as _;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -98,22 +98,22 @@ impl Input {
     }
 
     /// A dump with options as words, for what asks without a command line of its own.
-    pub(crate) fn of_words(dump: &Path, options: &[String]) -> anyhow::Result<Self> {
+    pub(crate) fn of_words(dump: &Path, options: &[OsString]) -> anyhow::Result<Self> {
         #[derive(clap::Parser)]
         struct Only {
             #[command(flatten)]
             input: Input,
         }
-        let words = [OsStr::new("hprof-cli")].into_iter().chain(options.iter().map(OsStr::new));
+        let words = [OsStr::new("hprof-cli")].into_iter().chain(options.iter().map(OsString::as_os_str));
         Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
     /// The options that another command needs to open the same, as words.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let index_dir = self.index_dir().map(|dir| format!("--index-dir={}", dir.to_string_lossy()));
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let index_dir = self.index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
-        index_dir.into_iter().chain(heap_dump).chain(threads).collect()
+        index_dir.into_iter().chain(heap_dump.into_iter().chain(threads).map(OsString::from)).collect()
     }
 
     /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.
@@ -313,6 +313,13 @@ impl Input {
 fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
     let threads = counted(threads as u64, "thread");
     format!("cannot start {threads}: {error}; raise the limits (ulimit -v, ulimit -u), or try --threads 1")
+}
+
+/// The option for a directory for indexes, as a word.
+pub(crate) fn index_dir_word(dir: &Path) -> OsString {
+    let mut word = OsString::from("--index-dir=");
+    word.push(dir);
+    word
 }
 
 /// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.

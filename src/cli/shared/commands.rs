@@ -1,5 +1,6 @@
 //! Commands to type next, with the names and IDs of a dump in them.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use hprof_report::escape;
@@ -89,12 +90,17 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
-/// A path as a shell reads it. What is no text, or would not be shown as it is, stands in the form that bash, zsh, ksh and
-/// POSIX.1-2024 read: `$'caf\351.hprof'`.
+/// A path as a shell reads it.
 pub(crate) fn quoted_path(path: &Path) -> String {
-    let name = path.as_os_str();
+    quoted(path)
+}
+
+/// A word as a shell reads it. What is no text, or would not be shown as it is, stands in the form that bash, zsh, ksh and
+/// POSIX.1-2024 read: `$'caf\351.hprof'`.
+pub(crate) fn quoted(word: &(impl AsRef<OsStr> + ?Sized)) -> String {
+    let name = word.as_ref();
     if let Some(text) = name.to_str().filter(|text| escape::text(text) == *text) {
-        return quoted(text);
+        return in_quotes(text);
     }
     let mut word = String::from("$'");
     for byte in name.as_encoded_bytes() {
@@ -107,8 +113,8 @@ pub(crate) fn quoted_path(path: &Path) -> String {
     word + "'"
 }
 
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &str) -> String {
+/// A text that is shown as it is, in quotes if it needs some.
+fn in_quotes(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
