@@ -105,6 +105,49 @@ fn what_is_asked_for_is_in_it() {
     assert!(html.contains("static CACHE of shop.ProductService"));
 }
 
+#[test]
+fn the_headline_is_that_of_leaks_and_costs_no_graph_of_its_own() {
+    let bytes = sample("leaks/s1");
+    let headline = |place: &Place, sections: &str| -> Json {
+        let (code, text) = report(place, &["--format", "json", "--sections", sections]);
+        assert_eq!(code, Some(0), "{sections}");
+        serde_json::from_str::<Json>(&text).unwrap()["headline"].clone()
+    };
+    let place = Place::new("a.hprof", &bytes);
+    let leaks: Json = serde_json::from_str(&place.answer(&["leaks", "-q", "--format", "json"])).unwrap();
+    assert!(leaks["headline"].as_str().unwrap().contains("shop.Product"), "{}", leaks["headline"]);
+    for sections in ["overview", "suspects", "waste", "properties,histogram"] {
+        assert_eq!(headline(&place, sections), leaks["headline"], "{sections}");
+        for format in ["html", "markdown"] {
+            let (_, text) = report(&place, &["--format", format, "--sections", sections]);
+            let [before, after] = if format == "html" { ["<h1>", "</h1>"] } else { ["**", "**\n"] };
+            let title = text.split_once(before).unwrap().1.split_once(after).unwrap().0;
+            // Its words: what else there is may be escaped.
+            let mut words = leaks["headline"].as_str().unwrap().split(|c: char| !c.is_alphanumeric());
+            assert!(words.all(|word| title.contains(word)), "{format} {sections}: {title}");
+        }
+    }
+    // Nothing is built that is only for the headline, so there is none, in a new place or beside an index.
+    let new = Place::new("a.hprof", &bytes);
+    for place in [&new, &place] {
+        assert_eq!(headline(place, "properties"), Json::Null);
+        let (_, html) = report(place, &["--sections", "properties"]);
+        assert!(html.contains("<h1>Heap dump</h1>"));
+        let (_, markdown) = report(place, &["--format", "markdown", "--sections", "properties"]);
+        assert!(!markdown.contains("**"), "{markdown}");
+    }
+    let built = |place: &Place| -> Vec<String> {
+        let files = std::fs::read_dir(place.index()).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let info = Place::new("a.hprof", &bytes);
+    info.answer(&["info", "-q"]);
+    assert_eq!(built(&new), built(&info));
+    assert!(built(&place).iter().any(|name| name == "dominators"), "{:?}", built(&place));
+}
+
 /// Texts of the heap that are no names of the program.
 fn secrets(place: &Place) -> Vec<String> {
     let output = place.run(&["strings", "-q", "--format", "json", "--min-length", "6", "--max-length", "60"]);

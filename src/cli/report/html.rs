@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value as Json;
 
+use super::conclusions::Conclusions;
 use super::sections::Section;
 use super::{About, MAX_BYTES};
 use crate::cli::pages::ask::{Answered, Ask, Failure};
@@ -34,30 +35,12 @@ enum Content {
     Tree(Vec<Json>),
 }
 
-/// What the title says, and two sections in full: each walks over the whole heap.
-struct Conclusions {
-    overview: Result<Json, Failure>,
-    leaks: Result<Json, Failure>,
-}
-
-impl Conclusions {
-    fn of(about: &About) -> Self {
-        let document = |command| about.ask(command).json().map(|(document, _)| document);
-        Self { overview: document("overview"), leaks: document("leaks") }
-    }
-
-    /// The answer as a title.
-    fn title(&self) -> String {
-        let overview = self.overview.as_ref().ok().and_then(Look::row);
-        let title = overview.map_or_else(|| "Heap dump".to_owned(), overview::title);
-        escape::text(&title).into_owned()
-    }
-}
-
-pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<String> {
-    let conclusions = about.has.heap.then(|| Conclusions::of(about));
-    let asked: Vec<Asked> =
-        sections.iter().map(|section| ask(about, conclusions.as_ref(), *section)).collect();
+pub(super) fn report(
+    about: &About,
+    conclusions: &Conclusions<'_>,
+    sections: &[Section],
+) -> anyhow::Result<String> {
+    let asked: Vec<Asked> = sections.iter().map(|section| ask(about, conclusions, *section)).collect();
     let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
     let mut made = Vec::new();
     for (at, each) in asked.iter().enumerate() {
@@ -68,8 +51,7 @@ pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<Stri
         room = room.saturating_sub(length);
         made.push((each, markup, is_whole));
     }
-    let title = conclusions.map_or_else(|| "What the HPROF agent recorded".to_owned(), |all| all.title());
-    let document = document(about, &title, &made).into_string();
+    let document = document(about, &conclusions.headline(), &made).into_string();
     anyhow::ensure!(
         document.len() <= MAX_BYTES,
         "the report does not fit into 1 MiB; --sections selects fewer"
@@ -142,13 +124,16 @@ fn shorten(text: &mut String) {
     }
 }
 
-fn ask(about: &About, conclusions: Option<&Conclusions>, section: Section) -> Asked {
+fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked {
     let asks = section.asks(about);
     let shells = asks.iter().map(Ask::shell).collect();
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
-        (Section::Overview, _) => Content::Markup(concluded(conclusions, |all| &all.overview, facts)),
-        (Section::Suspects, _) => Content::Markup(concluded(conclusions, |all| &all.leaks, suspects_of)),
+        (Section::Overview | Section::Suspects, _) if !about.has.heap => {
+            Content::Markup(html! { p { "There is no heap in it." } })
+        }
+        (Section::Overview, _) => Content::Markup(concluded(conclusions.overview(), facts)),
+        (Section::Suspects, _) => Content::Markup(concluded(conclusions.leaks(), suspects_of)),
         (Section::Treemap, _) => Content::Markup(treemap(about)),
         (Section::Flamegraph, Some(ask)) => Content::Markup(flames(ask)),
         (Section::Dominators, Some(ask)) => match ask.json() {
@@ -179,15 +164,10 @@ fn grids(asks: &[Ask]) -> Content {
 }
 
 /// What a section makes of a document, or why there is none.
-fn concluded(
-    all: Option<&Conclusions>,
-    which: impl Fn(&Conclusions) -> &Result<Json, Failure>,
-    show: impl Fn(&Json) -> Markup,
-) -> Markup {
-    match all.map(which) {
-        Some(Ok(document)) => show(document),
-        Some(Err(failure)) => frame::failed(failure, &Links::none()),
-        None => html! { p { "There is no heap in it." } },
+fn concluded(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
+    match document {
+        Ok(document) => show(document),
+        Err(failure) => frame::failed(failure, &Links::none()),
     }
 }
 
@@ -268,13 +248,22 @@ fn tree(nodes: &[Json]) -> Markup {
     PreEscaped(made)
 }
 
-fn document(about: &About, title: &str, made: &[(&Asked, Markup, bool)]) -> Markup {
+fn document(
+    about: &About,
+    headline: &Result<Option<String>, &Failure>,
+    made: &[(&Asked, Markup, bool)],
+) -> Markup {
     let name = about.site.name(1);
+    let title = match headline {
+        Ok(Some(headline)) => escape::text(headline),
+        _ if about.has.heap => "Heap dump".into(),
+        _ => "What the HPROF agent recorded".into(),
+    };
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
-                (frame::head(title, &name))
+                (frame::head(&title, &name))
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
                 meta name="referrer" content="no-referrer";
                 style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
@@ -283,6 +272,7 @@ fn document(about: &About, title: &str, made: &[(&Asked, Markup, bool)]) -> Mark
                 header { b.dump { (escape::text(&name)) } }
                 main {
                     h1 { (title) }
+                    @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
                     @if about.hides_values {
                         p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
                     } @else {

@@ -3,8 +3,9 @@
 use serde_json::Value as Json;
 
 use super::About;
+use super::conclusions::Conclusions;
 use super::sections::Section;
-use crate::cli::pages::ask::Ask;
+use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
 use hprof_report::grid::{Grid, Piece};
@@ -14,10 +15,12 @@ use hprof_report::number::{grouped, human_bytes};
 /// Rows of a table.
 const ROWS: usize = 20;
 
-pub(super) fn report(about: &About, sections: &[Section]) -> String {
+pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> String {
     let mut out = format!("# Heap report of {}\n\n", code(&about.site.name(1)));
-    if let Some(headline) = about.headline() {
-        out.push_str(&format!("**{}**\n\n", text(&headline)));
+    match conclusions.headline() {
+        Ok(Some(headline)) => out.push_str(&format!("**{}**\n\n", text(&headline))),
+        Ok(None) => {}
+        Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
     }
     out.push_str(if about.hides_values {
         "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
@@ -34,14 +37,14 @@ pub(super) fn report(about: &About, sections: &[Section]) -> String {
         }
         out.push_str(&format!("\n## {}\n", section.title()));
         for ask in section.asks(about) {
-            answer(&mut out, *section, &ask);
+            answer(&mut out, conclusions, *section, &ask);
             out.push_str(&format!("\n{}\n", code(&ask.shell())));
         }
     }
     out
 }
 
-fn answer(out: &mut String, section: Section, ask: &Ask) {
+fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask) {
     if section == Section::Suspects {
         match ask.format("markdown") {
             // Its heading is one of this report.
@@ -53,15 +56,16 @@ fn answer(out: &mut String, section: Section, ask: &Ask) {
                 out.push('\n');
                 lines.for_each(|line| out.push_str(&(line + "\n")));
             }
-            Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
+            Err(failure) => failed(out, &failure),
         }
         return;
     }
-    if section == Section::Overview
-        && let Ok((document, _)) = ask.json()
-        && let Some(row) = document.row()
-    {
-        return overview(out, row, &document);
+    if section == Section::Overview {
+        match conclusions.overview().as_ref().map(|document| (document, document.row())) {
+            Ok((document, Some(row))) => return overview(out, row, document),
+            Ok(_) => {}
+            Err(failure) => return failed(out, failure),
+        }
     }
     match ask.grids() {
         Ok(answered) => {
@@ -70,8 +74,13 @@ fn answer(out: &mut String, section: Section, ask: &Ask) {
                 out.push_str(&format!("\n{}\n", text(&note.text)));
             }
         }
-        Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
+        Err(failure) => failed(out, &failure),
     }
+}
+
+/// Why a section has no answer.
+fn failed(out: &mut String, failure: &Failure) {
+    out.push_str(&format!("\n{}\n", text(&failure.text)));
 }
 
 /// The overview: figures, and what retains most.

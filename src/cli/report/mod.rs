@@ -1,5 +1,6 @@
 //! `report`: one file that says what is in a heap, to be sent.
 
+mod conclusions;
 mod html;
 mod markdown;
 mod sections;
@@ -11,9 +12,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::cli::Outcome;
-use crate::cli::pages::ask::Ask;
+use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
-use crate::cli::pages::overview;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
@@ -21,6 +21,7 @@ use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::{messages, output};
 use hprof_report::json::SCHEMA_VERSION;
 
+use conclusions::Conclusions;
 use sections::Section;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -98,12 +99,6 @@ impl About {
         }
     }
 
-    /// What is wrong with the heap, if there is one.
-    fn headline(&self) -> Option<String> {
-        let (document, _) = self.has.heap.then(|| self.ask("overview").json().ok()).flatten()?;
-        document.row().map(overview::title)
-    }
-
     fn ask(&self, command: &'static str) -> Ask {
         Ask::new(&self.site, self.dump(), command)
     }
@@ -133,10 +128,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             "the report contains texts of the heap, which may be secret; --no-values leaves them out",
         );
     }
+    let conclusions = Conclusions::new(&about, &wanted);
     let text = match args.format {
-        Format::Html => html::report(&about, &wanted)?,
-        Format::Markdown => markdown::report(&about, &wanted),
-        Format::Json => json(&about, &wanted)?,
+        Format::Html => html::report(&about, &conclusions, &wanted)?,
+        Format::Markdown => markdown::report(&about, &conclusions, &wanted),
+        Format::Json => json(&about, &conclusions, &wanted)?,
     };
     match file {
         Some(mut file) => {
@@ -185,7 +181,7 @@ fn about(args: &Args) -> anyhow::Result<About> {
 }
 
 /// One document of the documents of all sections.
-fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
+fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     let mut dump = serde_json::Value::Null;
     for section in sections {
@@ -200,8 +196,12 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
                 );
                 continue;
             }
-            let (document, _) =
-                ask.json().map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
+            let failed = |failure: &Failure| anyhow::anyhow!("{}: {}", section.title(), failure.text);
+            let document = match section {
+                Section::Overview => conclusions.overview().as_ref().map_err(failed)?.clone(),
+                Section::Suspects => conclusions.leaks().as_ref().map_err(failed)?.clone(),
+                _ => ask.json().map_err(|failure| failed(&failure))?.0,
+            };
             if dump.is_null() {
                 dump = document.get("dump").cloned().unwrap_or_default();
             }
@@ -210,9 +210,11 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
             );
         }
     }
+    let headline =
+        conclusions.headline().map_err(|failure| anyhow::anyhow!("no headline: {}", failure.text))?;
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
-        "headline": about.headline(), "damage": about.damage, "no_values": about.hides_values,
+        "headline": headline, "damage": about.damage, "no_values": about.hides_values,
     });
     Ok(String::from_utf8(hprof_report::json::document(&document)?)?)
 }

@@ -75,6 +75,11 @@ impl Section {
         }
     }
 
+    /// Whether it needs the graph of all objects: what it costs to build is paid then, and the headline takes no more.
+    pub(super) fn needs_graph(self) -> bool {
+        !matches!(self, Self::Properties | Self::Sites | Self::Samples | Self::Flamegraph)
+    }
+
     /// What it asks, with the rows that a report has room for.
     pub(super) fn asks(self, about: &About) -> Vec<Ask> {
         let one = |command| about.ask(command);
