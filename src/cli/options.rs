@@ -33,8 +33,7 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
     let wrong = wrong.clone();
     // That an option may be a value is true, and never what was meant.
     error.remove(ContextKind::Suggested);
-    let behind = words.iter().skip_while(|word| !word.starts_with(wrong.as_str())).nth(1);
-    if let Some(tip) = tip(&wrong, behind.map(String::as_str), command) {
+    if let Some(tip) = tip(&wrong, value(&wrong, words), command) {
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     } else if error.get(ContextKind::SuggestedArg).is_none()
@@ -47,18 +46,34 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
     error
 }
 
-fn tip(wrong: &str, behind: Option<&str>, command: &clap::Command) -> Option<String> {
+/// What an option of a command line may have for a value: what is written with it, or else the word behind it.
+fn value<'w>(wrong: &str, words: &'w [String]) -> Option<&'w str> {
+    let is_short = !wrong.starts_with("--");
+    let mut words = words.iter().map(String::as_str).take_while(|word| *word != "--");
+    let with_it = |word: &'w str| {
+        let rest = word.strip_prefix(wrong)?;
+        // `-n5`, `-n=5`, `--limit=5`; but `--limits` is another option.
+        (is_short || rest.is_empty() || rest.starts_with('=')).then_some(rest)
+    };
+    let rest = words.find_map(with_it)?;
+    if rest.is_empty() {
+        return words.next().filter(|word| !word.starts_with('-'));
+    }
+    Some(rest.strip_prefix('=').unwrap_or(rest))
+}
+
+fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<String> {
     let name = wrong.trim_start_matches('-').split('=').next().unwrap_or_default().to_lowercase();
     let (_, meant) = HABITS.iter().find(|(names, _)| names.contains(&name.as_str()))?;
-    let has = |option: &str| {
+    let find = |option: &str| {
         let long = option.trim_start_matches('-').split(' ').next();
-        command.get_arguments().any(|argument| argument.get_long() == long)
+        command.get_arguments().find(|argument| argument.get_long() == long)
     };
-    let mut options = meant.iter().copied().filter(|option| has(option));
+    let mut options = meant.iter().copied().filter(|option| find(option).is_some());
     // `-o json` is a format, `-o answer.json` a file.
-    let is_format = behind.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
+    let is_format = value.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
     let option = match options.next()? {
-        "--format" if !is_format && behind.is_some() => match options.next() {
+        "--format" if !is_format && value.is_some() => match options.next() {
             Some(file) => file,
             None => {
                 return Some(format!("'--format {}' prints the answer, '> FILE' keeps it", formats(command)));
@@ -66,8 +81,9 @@ fn tip(wrong: &str, behind: Option<&str>, command: &clap::Command) -> Option<Str
         },
         option => option,
     };
-    let value = behind.filter(|word| !word.starts_with('-') && !option.contains(' '));
-    Some(match value {
+    // An option that takes none, or has its own, leaves the word behind it alone: that may be the dump.
+    let takes_value = find(option).is_some_and(|argument| argument.get_action().takes_values());
+    Some(match value.filter(|_| takes_value && !option.contains(' ')) {
         Some(value) => format!("'{option} {value}' does that here"),
         None => format!("'{option}' does that here"),
     })
@@ -104,6 +120,14 @@ mod tests {
             (&["hprof-cli", "leaks", "a", "-o", "json"], "'--format json' does that here"),
             (&["hprof-cli", "leaks", "a", "--json"], "'--format json' does that here"),
             (&["hprof-cli", "dominators", "a", "--max-depth", "3"], "'--depth 3' does that here"),
+            (&["hprof-cli", "histo", "--limit=5", "a"], "'--top 5' does that here"),
+            (&["hprof-cli", "histo", "-n=5", "a"], "'--top 5' does that here"),
+            (&["hprof-cli", "histo", "-n5", "a"], "'--top 5' does that here"),
+            (&["hprof-cli", "histo", "--limit", "--live", "a"], "'--top' does that here"),
+            (&["hprof-cli", "histo", "--reachable", "a"], "'--live' does that here"),
+            (&["hprof-cli", "diff", "--silent", "a", "b"], "'--quiet' does that here"),
+            (&["hprof-cli", "leaks", "--json", "a"], "'--format json' does that here"),
+            (&["hprof-cli", "leaks", "--output-format=json", "a"], "'--format json' does that here"),
         ] {
             let said = said(line);
             assert!(said.contains(tip) && !said.contains("as a value"), "{line:?}: {said}");
