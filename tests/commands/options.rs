@@ -373,6 +373,7 @@ const NAMES: &[&[u8]] = &[
     "\u{202e}x.hprof".as_bytes(),
     b"a`;echo PWNED;`.hprof",
     b"``a$(echo PWNED)```",
+    b"-x.hprof",
 ];
 
 /// A directory in which commands are run, with indexes in it.

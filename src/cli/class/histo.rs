@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{LayoutArgs, Output};
+use crate::cli::shared::commands::quoted_path;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
@@ -212,7 +213,7 @@ impl Args {
             let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
             if !summary.classes().iter().any(is_class) {
                 unmatched += 1;
-                let path = heap.path().display();
+                let path = quoted_path(heap.path());
                 self.input.note(&format!(
                     "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
                 ));

@@ -90,8 +90,11 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
-/// A path as a shell reads it.
+/// A path as a shell reads it, and that no command takes for an option.
 pub(crate) fn quoted_path(path: &Path) -> String {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        return quoted(&Path::new(".").join(path));
+    }
     quoted(path)
 }
 
@@ -138,6 +141,9 @@ mod tests {
             (b"caf\xe9's.hprof", "$'caf\\351\\'s.hprof'"),
             (b"two\nlines", "$'two\\012lines'"),
             ("bidi\u{202e}x".as_bytes(), "$'bidi\\342\\200\\256x'"),
+            (b"-x.hprof", "./-x.hprof"),
+            (b"-x y.hprof", "'./-x y.hprof'"),
+            (b"-x\xe9", "$'./-x\\351'"),
         ] {
             assert_eq!(quoted_path(Path::new(OsStr::from_bytes(name))), word);
         }

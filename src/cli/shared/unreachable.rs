@@ -4,6 +4,7 @@ use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::number::{human_bytes, percent};
 
 use super::args::Input;
+use super::commands::quoted_path;
 use super::messages;
 use super::session::Session;
 
@@ -28,7 +29,7 @@ pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
         Covers::Reachable => "not in this answer",
         Covers::RetainedSizes => "in no retained size",
     };
-    let path = session.heap.path().display();
+    let path = quoted_path(session.heap.path());
     messages::line(
         "note",
         &format!(
