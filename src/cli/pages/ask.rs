@@ -108,12 +108,12 @@ impl Ask {
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
         words.extend(self.dumps.iter().map(|dump| quoted_path(dump)));
-        words.extend(self.arguments.iter().map(|word| quoted(word)));
+        words.extend(self.arguments.iter().map(quoted));
         for (name, value) in &self.options {
             words.push(format!("--{name}"));
-            words.extend(value.iter().map(|value| quoted(value)));
+            words.extend(value.iter().map(quoted));
         }
-        words.extend(self.common.iter().map(|word| quoted(word)));
+        words.extend(self.common.iter().map(quoted));
         words.join(" ")
     }
 
