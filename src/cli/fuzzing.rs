@@ -1,6 +1,7 @@
 //! What fuzz targets reach of the command line, without a process or a socket. Not for other programs: it changes with what
 //! it calls.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -36,8 +37,9 @@ impl Pages {
     /// this thread is open no longer.
     pub fn new(dump: &Path, baseline: Option<PathBuf>, index_dir: &Path) -> Self {
         desk::set_up(None, false);
-        let options = vec![format!("--index-dir={}", index_dir.display())];
-        Self { site: Site::new(vec![dump.to_owned()], baseline, options), _here: Rc::default() }
+        let mut option = OsString::from("--index-dir=");
+        option.push(index_dir);
+        Self { site: Site::new(vec![dump.to_owned()], baseline, vec![option]), _here: Rc::default() }
     }
 
     /// Answers a request for this path and query.

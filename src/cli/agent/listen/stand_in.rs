@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use super::files::{Files, Form};
-use super::room::Room;
 use super::receive::{self, Connection, Ended, Event, Stream};
+use super::room::Room;
 use super::{State, words};
 
 /// Blocks that have not arrived yet.
