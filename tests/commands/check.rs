@@ -785,3 +785,28 @@ fn what_init_writes_passes_on_the_same_dump() {
     assert_eq!(fs::read(&rules).unwrap(), before);
     assert_eq!(place.run(&["check", "--init", IDLE, "--format", "json"]).status.code(), Some(2));
 }
+
+/// `optional = true` is advised where it would let the rule pass, and nowhere else.
+#[test]
+fn optional_is_advised_only_where_it_helps() {
+    let place = Folder::new();
+    let missing = |name: &str, more: &str| {
+        rule(name, &format!("measure = \"instances\"\nof = \"com.nope.Absent\"\n{more}"))
+    };
+    let rules = [
+        missing("helps", "max = 5"),
+        missing("too few", "min = 1"),
+        missing("optional", "min = 1\noptional = true"),
+        missing("passes", "max = 5\noptional = true"),
+    ];
+    let (json, code) = place.check(&rules.concat(), &[PLUGINS]);
+    assert_eq!(code, 1);
+    let advised: Vec<(bool, bool)> = rows(&json)
+        .iter()
+        .map(|row| {
+            let message = row["message"].as_str().unwrap();
+            (row["passed"].as_bool().unwrap(), message.contains("optional = true"))
+        })
+        .collect();
+    assert_eq!(advised, [(false, true), (false, false), (false, false), (true, false)]);
+}
