@@ -35,9 +35,9 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
-/// A part of a whole in percent, where no more than that is known; empty if the whole is nothing.
+/// A part of a whole in percent, rounded, where no more than that is known; empty if the whole is nothing.
 pub fn whole_percent(part: u64, whole: u64) -> String {
-    let percent = (u128::from(part) * 200).checked_div(u128::from(whole).saturating_mul(2));
+    let percent = (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2);
     percent.map_or_else(String::new, |percent| format!("{percent}%"))
 }
 
@@ -60,6 +60,11 @@ mod tests {
         assert_eq!([1536, -1023].map(signed_bytes), ["+1.5 KiB", "-1023 B"]);
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "");
+        assert_eq!(
+            [(299, 1000), (1, 3), (2, 3)].map(|(part, whole)| whole_percent(part, whole)),
+            ["30%", "33%", "67%"]
+        );
+        assert_eq!([whole_percent(0, 0), whole_percent(u64::MAX, u64::MAX)], ["", "100%"]);
         assert_eq!([hundredths(1, 3), hundredths(2, 3), hundredths(0, 0)], [33.33, 66.67, 0.0]);
         assert_eq!(human_bytes(1023), "1023 B");
         assert_eq!(human_bytes(1 << 20), "1.0 MiB");

@@ -360,3 +360,32 @@ fn many_threads_are_one_row_and_waste_is_told() {
     let group = screen.answer(&format!("hprof-cli threads {} --group --locals", screen.name));
     assert!(group.contains(" 500 x vt.RequestContext in vt.Server.handle"), "{group}");
 }
+
+/// Threads of a class of their own are in one row, whether that is of the group or of the class: of each byte it is told once.
+#[test]
+fn threads_of_a_class_of_their_own_count_once() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let worker = model.class("acme.Worker", Some(jdk.thread), &[("buffer", Type::Object)]);
+    let frames = |method| [StackFrame::new(worker, method, "Worker.java", 5)];
+    for number in 1..=51 {
+        let (name, method, bytes) = match number {
+            51 => ("boss".to_owned(), "lead", 1_000_000),
+            _ => (format!("worker-{number}"), "work", 200_000),
+        };
+        let thread = jdk.thread_of(&mut model, worker, &name, false, 5);
+        let buffer = model.prim_array(Elements::Zeros(Type::Byte, bytes));
+        model.set_field(thread, "buffer", buffer);
+        let trace = model.trace(number, &frames(method));
+        model.root(thread, Root::ThreadObject { thread: number, trace });
+    }
+    model.root_boot_classes();
+    let screen = Screen::of("workers", &model.write(&Options::hotspot()).bytes());
+    let row = screen.row();
+    let largest = row["largest"].as_array().unwrap();
+    let bytes = |row: &serde_json::Value| row["retained_bytes"].as_u64().unwrap();
+    let sum: u64 = largest.iter().map(bytes).sum();
+    assert!(sum <= row["reachable"]["shallow_bytes"].as_u64().unwrap(), "{largest:#?}");
+    assert_eq!((&largest[0]["instances"], &largest[0]["threads_name"]), (&50.into(), &"worker-*".into()));
+    assert!((1_000_000..1_010_000).contains(&bytes(&largest[1])), "{largest:#?}");
+}

@@ -5,7 +5,8 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::http;
 use crate::kit::process::sample;
@@ -17,7 +18,8 @@ const SLOW: &str = "/1/diff";
 
 struct Slow {
     server: Server,
-    _lock: File,
+    /// Ends the thread that builds, when it is dropped.
+    _building: mpsc::Sender<()>,
     _dir: tempfile::TempDir,
 }
 
@@ -30,9 +32,16 @@ fn slow(more: &[&str]) -> Slow {
     fs::set_permissions(&index, fs::Permissions::from_mode(0o700)).unwrap();
     let lock = File::create(index.join("lock")).unwrap();
     lock.lock().unwrap();
+    // Who builds touches the lock; of a dead one it is not believed for long.
+    let (building, ends) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        while ends.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            lock.set_modified(SystemTime::now()).unwrap();
+        }
+    });
     let options = [&["--baseline", baseline.to_str().unwrap()], more].concat();
     let server = Server::start("s1.hprof", &sample("leaks/s1"), &options);
-    Slow { server, _lock: lock, _dir: dir }
+    Slow { server, _building: building, _dir: dir }
 }
 
 #[test]

@@ -182,6 +182,7 @@ fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
             p.dim { @match (rows.len(), is_all) {
                 (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
                 (count, true) => { "The shortest of " (count) " paths. " }
+                (_, false) if gave_up => "The shortest path. ",
                 (_, false) => "The shortest path; there are more. ",
             } "Sizes are what each step retains." }
             @if first.is("through_excluded") { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }

@@ -319,17 +319,20 @@ impl Questions {
         let _ = state.send(State::Running(Stage::default()));
         let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
         let mut worker = self.asked_worker(&question, kind).await?;
-        let mut overruns = kind == Kind::Short && SHORT < time;
+        // Until when it is a short question.
+        let mut short = (kind == Kind::Short && SHORT < time).then_some(SHORT);
         loop {
             // Half of a line may have been heard when it is found to be long.
             let mut hearing = Box::pin(worker.hear());
             let heard = loop {
-                let until = if overruns { SHORT } else { time };
+                let until = short.unwrap_or(time).min(time);
                 let left = until.saturating_sub(started.elapsed());
                 match tokio::time::timeout(left, hearing.as_mut()).await {
                     Ok(heard) => break heard?,
-                    Err(_) if !overruns => anyhow::bail!("it took longer than {} s", time.as_secs()),
-                    Err(_) if turn.may_be_long() => overruns = false,
+                    Err(_) if until == time => anyhow::bail!("it took longer than {} s", time.as_secs()),
+                    Err(_) if turn.may_be_long() => short = None,
+                    // Nobody needs its turn yet.
+                    Err(_) if self.turns.are_left() => short = Some(started.elapsed() + SHORT),
                     Err(_) => return Ok(None),
                 }
             };

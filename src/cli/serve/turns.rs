@@ -1,7 +1,8 @@
 //! Whose turn it is: how many questions are answered at once, and how many of them may be long.
 //!
 //! A long question never has the last turn: a short one always comes before the end of a long one. Which are long is known
-//! of most; what turns out to be is one from then on, and where there are too many it gives its turn back and waits again.
+//! of most; what turns out to be is one from then on. Where there are too many it may go on while there are turns for others;
+//! then it gives its turn back and waits again.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -25,6 +26,11 @@ impl Turns {
     pub(super) fn new(all: usize, long: usize) -> Self {
         let all = all.max(2);
         Self { all: Semaphore::new(all), long: Semaphore::new(long.clamp(1, all - 1)) }
+    }
+
+    /// Whether a question would get a turn at once.
+    pub(super) fn are_left(&self) -> bool {
+        self.all.available_permits() > 0
     }
 
     /// Waits for a turn; `None` if there will be no more.
@@ -86,7 +92,10 @@ mod tests {
         assert!(may.by_ref().eq([true, true, false, false]));
         // Asked again it is the same.
         assert!(short[0].may_be_long() && !short[2].may_be_long());
+        // They may stay while there are others for who comes.
+        assert!(!turns.are_left());
         short.truncate(2);
+        assert!(turns.are_left());
         assert!(now(turns.take(true)).is_none());
         let others: Vec<_> = (0..2).map(|_| now(turns.take(false)).unwrap().unwrap()).collect();
         drop(short);

@@ -33,11 +33,11 @@ pub(super) fn show(
     found: &Groups,
     format: Format,
     style: Style,
-    shown: Locals,
+    (shown, filters): (Locals, String),
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();
     let held = |group: &Group| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
-    let answer = Answer::new(columns(Some(summary)), found.rows.iter().cloned())
+    let answer = Answer::new(columns(Some(summary), filters), found.rows.iter().cloned())
         .beside(&beside(), found)
         .matching(found.matching, "groups")
         .below(|group| frames(group).into_iter().chain(held(group)).collect())
@@ -93,15 +93,16 @@ fn states(group: &Group) -> String {
     }
 }
 
-/// The page of the threads of a group; of a single one with its stack and locals.
-fn threads_page(group: &Group) -> Option<Target> {
+/// The page of the threads of a group, filtered as the groups are; of a single one with its stack and locals.
+fn threads_page(group: &Group, filters: &str) -> Option<Target> {
     let first = group.objects.first()?;
     let shown = if group.threads == 1 { "&stack=1&locals=1" } else { "" };
-    Some(Target::Page(format!("threads?group-of={first:#x}{shown}")))
+    let and = if filters.is_empty() { "" } else { "&" };
+    Some(Target::Page(format!("threads?group-of={first:#x}{shown}{and}{filters}")))
 }
 
-/// The columns of groups; no `summary` is needed to tell which there are.
-fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Group> {
+/// The columns of groups, of threads filtered so; no `summary` is needed to tell which there are.
+fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Group> {
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);
     Columns::new([
@@ -117,7 +118,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Group> {
             if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
         })
         .fit(Fit::Shorten { priority: 0 })
-        .target(threads_page),
+        .target(move |group| threads_page(group, &filters)),
         Column::integer("threads", "how many they are", |group: &Group| group.threads.into())
             .header("threads")
             .place(1),
@@ -238,7 +239,26 @@ pub(super) fn declared() -> Declared {
         command: "threads",
         variant: "--group",
         about: "A row is some threads with the same stack whose names differ only in numbers.",
-        rows: columns(None).fields(),
+        rows: columns(None, String::new()).fields(),
         beside: beside().fields(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_parser::ObjectId;
+
+    #[test]
+    fn the_page_of_a_group_is_filtered_as_the_groups_are() {
+        let group = |threads: u64| Group { threads, objects: vec![ObjectId(0x10)], ..Group::default() };
+        for (threads, filters, path) in [
+            (2, "", "threads?group-of=0x10"),
+            (2, "name=a%26b&state=WAITING", "threads?group-of=0x10&name=a%26b&state=WAITING"),
+            (1, "virtual=1", "threads?group-of=0x10&stack=1&locals=1&virtual=1"),
+        ] {
+            assert_eq!(threads_page(&group(threads), filters), Some(Target::Page(path.to_owned())));
+        }
+        assert_eq!(threads_page(&Group::default(), ""), None);
     }
 }

@@ -7,7 +7,7 @@ mod started;
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::objects::selection::ThreadPattern;
+use hprof_query::objects::selection::{ThreadPattern, object_id};
 use hprof_query::recordings::started_threads;
 use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
 use hprof_report::Format;
@@ -151,11 +151,7 @@ pub(crate) struct Args {
 
 /// Reads the object ID of a thread.
 fn group_of(text: &str) -> Result<ObjectId, String> {
-    match text.parse() {
-        Ok(ThreadPattern::Object(id)) => Ok(id),
-        Ok(ThreadPattern::Part(_) | ThreadPattern::Glob(_)) => Err("object IDs begin with 0x".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    object_id(text).map_err(|error| error.to_string())
 }
 
 /// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
@@ -238,6 +234,16 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
+/// What the threads of groups are filtered by, as a page of threads is asked.
+fn filters(args: &Args) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(args.name.as_ref().map(|name| ("name", name.to_string())));
+    query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
+    query.extend_pairs(args.r#virtual.then_some(("virtual", "1")));
+    query.extend_pairs(args.platform.then_some(("platform", "1")));
+    query.finish()
+}
+
 fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
@@ -250,7 +256,7 @@ fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<
     let input = &args.input.input;
     let question = Question { depth, ..question };
     let (session, found) = groups::ask(input, &question)?;
-    groups::show(&session, &found, format, terminal::style_of(args.color), locals)?;
+    groups::show(&session, &found, format, terminal::style_of(args.color), (locals, filters(args)))?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -245,8 +245,14 @@ impl<'a> Holders<'a> {
         let of_threads = self.thread_groups(threads);
         let members: IdSet<TreePosition> =
             of_threads.iter().flat_map(|(_, members)| members.iter().copied()).collect();
+        let class = |position: TreePosition| {
+            tree.object_at(position).and_then(|object| self.graph.objects.class(object))
+        };
+        // Threads of a class of their own count once.
+        let of_members: FxHashSet<ClassNumber> =
+            members.iter().filter_map(|position| class(*position)).collect();
         let mut groups = self.groups();
-        groups.retain(|_, group| !members.contains(&group.first));
+        groups.retain(|class, _| !of_members.contains(class));
         let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
             .map(|group| {
                 let first = self.named(tree.object_at(group.first).unwrap_or_default());
@@ -256,9 +262,6 @@ impl<'a> Holders<'a> {
             })
             .collect();
         let is_single = |class: &Option<ClassNumber>| class.is_none_or(|class| !groups.contains_key(&class));
-        let class = |position: TreePosition| {
-            tree.object_at(position).and_then(|object| self.graph.objects.class(object))
-        };
         let of_threads = of_threads.into_iter().filter_map(|(row, members)| Some((row, *members.first()?)));
         rows.extend(of_threads);
         let singles = tree.top().take(MAX_TOPS).filter(|position| !members.contains(position));

@@ -5,6 +5,7 @@
 //! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
 //! if the dump contains one of that name, else the object: [`Selection::settled`].
 
+use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -187,6 +188,16 @@ impl FromStr for ThreadPattern {
         } else {
             Self::Part(text.to_owned())
         })
+    }
+}
+
+impl fmt::Display for ThreadPattern {
+    /// Writes what it was read from.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(id) => write!(f, "{id:#x}"),
+            Self::Part(text) | Self::Glob(text) => f.write_str(text),
+        }
     }
 }
 

@@ -76,11 +76,23 @@ impl Jdk {
 
     /// Adds a runnable thread with its name and its holder. It has no group, and is not a root.
     pub fn thread(&self, model: &mut HeapModel, name: &str, daemon: bool, priority: i32) -> ObjectId {
+        self.thread_of(model, self.thread, name, daemon, priority)
+    }
+
+    /// The same, of a subclass.
+    pub fn thread_of(
+        &self,
+        model: &mut HeapModel,
+        class: ClassId,
+        name: &str,
+        daemon: bool,
+        priority: i32,
+    ) -> ObjectId {
         let name = self.string(model, name);
         let state =
             [("priority", priority.into()), ("daemon", daemon.into()), ("threadStatus", Value::Int(5))];
         let holder = model.instance_with(self.field_holder, &state);
-        model.instance_with(self.thread, &[("name", name.into()), ("holder", holder.into())])
+        model.instance_with(class, &[("name", name.into()), ("holder", holder.into())])
     }
 
     /// Adds a `WeakReference`.
