@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 
+use hprof_parser::ObjectId;
+
 use super::escape;
-use super::grid::Target;
 use super::ink::Ink;
 use super::number::grouped;
 use super::value::{Value, list};
@@ -37,6 +38,17 @@ pub enum Kind {
     List(Box<Kind>),
     /// One of several types; which, is said in words.
     Any,
+}
+
+/// What a cell stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// An object.
+    Object(ObjectId),
+    /// A class: its name, and its class object where the row says it.
+    Class(String, Option<ObjectId>),
+    /// An answer: the path of its page below that of the dump, whose parts are encoded.
+    Page(String),
 }
 
 /// What the reference says of a key.

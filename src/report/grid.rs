@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::column::{Align, Declaration, Fit, Schema};
+use super::column::{Align, Declaration, Fit, Schema, Target};
 pub use super::rows::Line;
 use super::rows::{Rows, table_cell};
 use super::value::Value;
@@ -56,17 +56,6 @@ pub struct GridCell {
     pub text: String,
     /// What it stands for.
     pub target: Option<Target>,
-}
-
-/// What a cell stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// An object.
-    Object(ObjectId),
-    /// A class: its name, and its class object where the row says it.
-    Class(String, Option<ObjectId>),
-    /// An answer: the path of its page below that of the dump, whose parts are encoded.
-    Page(String),
 }
 
 /// What stands above or below a grid.

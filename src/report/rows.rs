@@ -1,7 +1,6 @@
 //! Rows without their type: renderers are compiled once, not once for each type of rows.
 
-use super::column::{Columns, plain};
-use super::grid::Target;
+use super::column::{Columns, Target, plain};
 use super::value::Value;
 
 /// A line below a row of a table, such as a frame of its stack.

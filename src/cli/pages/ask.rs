@@ -14,7 +14,7 @@ use crate::cli::{self, Outcome};
 use hprof_index::Error;
 use hprof_report::grid::Grid;
 
-use super::listing;
+use super::listings;
 use super::site::Site;
 
 /// A question: a command, its options and its arguments.
@@ -90,7 +90,7 @@ impl Ask {
 
     /// Where its answer is as CSV, below the path of the dump: all rows. `None` if no page asks the same.
     pub(crate) fn csv_path(&self) -> Option<String> {
-        let (path, parameter, options) = listing::place(self.command)?;
+        let (path, parameter, options) = listings::place(self.command)?;
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.options.iter().filter(|(name, _)| name != "top") {
             let is_known = options.contains(&name.as_str());

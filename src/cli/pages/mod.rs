@@ -12,6 +12,7 @@ pub(crate) mod document;
 pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;
+mod listings;
 pub(crate) mod names;
 mod object;
 mod of_class;
@@ -32,7 +33,7 @@ use hprof_report::escape;
 
 use ask::{Ask, Failure};
 use frame::Page;
-use listing::Listing;
+use listings::Listing;
 use request::{Form, MAX_TARGET, Request};
 use site::{Has, Site};
 

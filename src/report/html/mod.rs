@@ -6,9 +6,10 @@
 use maud::{Markup, PreEscaped, Render, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
+use super::column::Target;
 use super::escape;
 use super::grid::Line;
-use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece, Target};
+use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece};
 use super::number::grouped;
 use hprof_parser::ObjectId;
 

@@ -6,7 +6,7 @@ use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{counted, human_bytes, percent};
 
-use super::{Told, loaders, words};
+use super::{Told, claim, loaders, words};
 
 /// A thread that retains less than the heap divided by this is not why memory ran out: 1 percent.
 const LITTLE_OF_HEAP: u64 = 100;
@@ -45,7 +45,7 @@ fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
     let verdict = if bytes < leaks.reachable_bytes / LITTLE_OF_HEAP {
         format!("retains only {}: that is where it happened, not why", human_bytes(bytes))
     } else {
-        format!("retains {}", words::amount(leaks, bytes))
+        format!("retains {}", claim::amount(leaks, bytes))
     };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
     let frame = words::own_frames(&thread.frames)

@@ -14,7 +14,7 @@ use hprof_report::number::grouped;
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::paths;
 
-use super::words::{self, Claim};
+use super::claim::{Claim, amount};
 
 /// Loaders whose paths are shown, of each group.
 const SHOWN_LOADERS: usize = 2;
@@ -163,7 +163,7 @@ fn fact(leaks: &Leaks, group: &LoaderGroup) -> String {
             2 => " and 1 other class".to_owned(),
             more => format!(" and {} other classes", grouped(more - 1)),
         },
-        words::amount(leaks, group.retained_bytes),
+        amount(leaks, group.retained_bytes),
     )
 }
 

@@ -1,6 +1,7 @@
 //! `leaks`: what is wrong with a heap, in sentences, with evidence.
 
 mod beside;
+mod claim;
 mod columns;
 mod facts;
 mod loaders;

@@ -12,6 +12,7 @@ use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
 
+use super::claim::{Claim, amount};
 use super::loaders;
 
 /// The class of objects that stand for one with a finalizer.
@@ -64,23 +65,6 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     };
     let all: Vec<String> = garbage.into_iter().chain(conclusion).collect();
     line(&all.join("; "))
-}
-
-/// What is said to accumulate, and how much that is.
-pub(super) struct Claim {
-    /// What and where, as the headline has it.
-    pub(super) what: String,
-    /// Between that and the amount.
-    pub(super) joint: &'static str,
-    /// The amount.
-    pub(super) bytes: u64,
-}
-
-impl Claim {
-    /// As a sentence, without its full stop.
-    fn text(&self, leaks: &Leaks) -> String {
-        format!("{}{}{}", self.what, self.joint, amount(leaks, self.bytes))
-    }
 }
 
 /// A conclusion in a sentence.
@@ -370,11 +354,6 @@ fn queue(suspect: &Suspect) -> Option<String> {
         [one] => format!("{limit}; thread {one}{more} has it in a frame."),
         several => format!("{limit}; threads {}{more} have it in frames.", several.join(", ")),
     })
-}
-
-/// Bytes and their share of the heap.
-pub(super) fn amount(leaks: &Leaks, bytes: u64) -> String {
-    format!("{}, {} of the reachable heap", human_bytes(bytes), percent(bytes, leaks.reachable_bytes))
 }
 
 /// What the suspect is: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.

@@ -1,8 +1,8 @@
 //! Kinds of waste as rows.
 
 use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
+use hprof_report::column::Target;
 use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::grid::Target;
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 

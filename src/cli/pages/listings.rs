@@ -1,0 +1,219 @@
+//! Which answers have pages of their own, which options these take, and where the answers of a command are.
+
+/// A page.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// Its path, and its parameter of the navigation.
+    pub(crate) path: &'static str,
+    pub(crate) title: &'static str,
+    /// What it says, in a sentence.
+    pub(crate) about: &'static str,
+    pub(crate) command: &'static str,
+    /// Options that the form has.
+    pub(crate) options: &'static [&'static str],
+    /// The parameter whose value stands behind the dump, and what it is.
+    pub(crate) argument: Option<(&'static str, &'static str)>,
+    /// Rows when nothing is said.
+    pub(crate) top: Option<&'static str>,
+}
+
+/// All of them.
+pub(crate) const LISTINGS: &[Listing] = &[
+    Listing {
+        path: "histo",
+        title: "Histogram",
+        about: "Instances and bytes by class, package or class loader.",
+        command: "histo",
+        options: &["group-by", "sort", "live", "unreachable", "retained", "retained-by", "heap", "top"],
+        argument: Some(("pattern", "Class pattern")),
+        top: Some("100"),
+    },
+    Listing {
+        path: "classes",
+        title: "Classes",
+        about: "All loaded classes; as a tree, below their superclasses.",
+        command: "classes",
+        options: &["tree", "depth", "sort", "top"],
+        argument: Some(("pattern", "Class pattern")),
+        top: Some("200"),
+    },
+    Listing {
+        path: "instances",
+        title: "Instances",
+        about: "The objects of a class, those that retain most first.",
+        command: "instances",
+        options: &["subclasses", "where", "sort", "live", "heap", "top"],
+        argument: Some(("class", "Class")),
+        top: Some("50"),
+    },
+    Listing {
+        path: "refs",
+        title: "References",
+        about: "What an object, or all objects of a class, refers to, or what refers to it.",
+        command: "refs",
+        options: &["incoming", "outgoing", "group-by", "top"],
+        argument: Some(("of", "Object or class")),
+        top: Some("100"),
+    },
+    Listing {
+        path: "paths",
+        title: "Paths to GC roots",
+        about: "The shortest paths of references that keep an object alive.",
+        command: "paths-to-root",
+        options: &["paths", "budget", "exclude", "all-references", "exclude-roots", "depth", "top"],
+        argument: Some(("of", "Object or class")),
+        top: None,
+    },
+    Listing {
+        path: "retained",
+        title: "Retained set",
+        about: "What would be freed with these objects.",
+        command: "retained",
+        options: &[],
+        argument: Some(("of", "Object or class")),
+        top: None,
+    },
+    Listing {
+        path: "roots",
+        title: "GC roots",
+        about: "The roots by kind; of one kind, its objects.",
+        command: "roots",
+        options: &["kind", "thread", "top"],
+        argument: None,
+        top: Some("100"),
+    },
+    Listing {
+        path: "threads",
+        title: "Threads",
+        about: "Threads, with their stacks and what the locals retain.",
+        command: "threads",
+        options: &[
+            "name", "state", "group", "group-of", "stack", "locals", "virtual", "platform", "sort", "depth",
+            "top",
+        ],
+        argument: None,
+        top: Some("100"),
+    },
+    Listing {
+        path: "loaders",
+        title: "Class loaders",
+        about: "Class loaders, and what they retain; classes that several of them define.",
+        command: "loaders",
+        options: &["details", "duplicates", "sort", "top"],
+        argument: None,
+        top: Some("100"),
+    },
+    Listing {
+        path: "strings",
+        title: "Strings",
+        about: "The texts of the heap, or those that several Strings have.",
+        command: "strings",
+        options: &["duplicates", "pattern", "min-length", "max-length", "live", "sort", "max-chars", "top"],
+        argument: None,
+        top: Some("50"),
+    },
+    Listing {
+        path: "waste",
+        title: "Waste",
+        about: "Memory spent for nothing, and the fields that hold it.",
+        command: "waste",
+        options: &["kind", "by", "explain", "top"],
+        argument: None,
+        top: None,
+    },
+    Listing {
+        path: "info",
+        title: "Info",
+        about: "What is in the file: format, JVM, layout, records.",
+        command: "info",
+        options: &[],
+        argument: None,
+        top: None,
+    },
+    Listing {
+        path: "doctor",
+        title: "Doctor",
+        about: "Whether the dump is whole, and what is wrong with it.",
+        command: "doctor",
+        options: &[],
+        argument: None,
+        top: None,
+    },
+    Listing {
+        path: "recording",
+        title: "Recording",
+        about: "What a profiler recorded.",
+        command: "summary",
+        options: &[],
+        argument: None,
+        top: None,
+    },
+    Listing {
+        path: "sites",
+        title: "Allocation sites",
+        about: "What was allocated where: SITES.",
+        command: "sites",
+        options: &["sort", "stack", "depth", "method", "trace", "cutoff", "top"],
+        argument: Some(("pattern", "Class pattern")),
+        top: Some("50"),
+    },
+    Listing {
+        path: "traces",
+        title: "Stack traces",
+        about: "The recorded stack traces: TRACE.",
+        command: "traces",
+        options: &["class", "method", "thread", "depth", "top"],
+        argument: Some(("trace", "Serial number")),
+        top: Some("50"),
+    },
+    Listing {
+        path: "cpu",
+        title: "CPU samples",
+        about: "Where the time went: CPU SAMPLES.",
+        command: "cpu",
+        options: &["group-by", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
+        argument: None,
+        top: Some("50"),
+    },
+    Listing {
+        path: "cputime",
+        title: "CPU time",
+        about: "Time by method, measured: CPU TIME.",
+        command: "cputime",
+        options: &["calls", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
+        argument: None,
+        top: Some("50"),
+    },
+    Listing {
+        path: "monitors",
+        title: "Monitors",
+        about: "Which monitors threads waited for.",
+        command: "monitors",
+        options: &["dumps", "waits", "sort", "stack", "depth", "monitor", "method", "cutoff", "top"],
+        argument: None,
+        top: Some("50"),
+    },
+];
+
+/// The options of the dominator tree that its page takes.
+const OF_TREE: &[&str] = &["of", "group-by", "merge", "min-retained", "depth"];
+
+/// Where the answers of a command are: the path, the parameter of what stands behind the dump, and the parameters that are
+/// options.
+pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>, &'static [&'static str])> {
+    match command {
+        "dominators" => return Some(("dominators", None, OF_TREE)),
+        "oql" => return Some(("oql", Some("q"), &["live"])),
+        "sql" => return Some(("sql", Some("q"), &[])),
+        _ => {}
+    }
+    let listing = LISTINGS.iter().find(|listing| listing.command == command)?;
+    Some((listing.path, listing.argument.map(|(parameter, _)| parameter), listing.options))
+}
+
+impl Listing {
+    /// The one at a path.
+    pub(crate) fn at(path: &str) -> Option<&'static Self> {
+        LISTINGS.iter().find(|listing| listing.path == path)
+    }
+}
