@@ -45,9 +45,14 @@ impl Place {
 
     /// What is left of copies and their indexes.
     fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path().join("cache/hprof-cli")).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        names(&self.0.path().join("cache/hprof-cli"))
     }
+}
+
+/// What is in a directory.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 fn answer(output: &Output) -> String {
@@ -147,4 +152,106 @@ fn a_full_disk_is_said_and_nothing_stays() {
     assert!(text.contains("cannot copy standard input into"), "{text}");
     assert!(text.contains("--index-dir DIR"), "{text}");
     assert_eq!(place.left(), Vec::<String>::new());
+}
+
+/// The commands in a report that begin with this.
+fn shown<'t>(text: &'t str, command: &str) -> Vec<&'t str> {
+    let lines = text.lines().map(|line| line.trim_matches('`'));
+    lines.filter(|line| line.starts_with(&format!("hprof-cli {command} "))).collect()
+}
+
+#[test]
+fn a_report_shows_commands_for_the_next_pipe() {
+    let place = Place::new();
+    let plain = process::sample("leaks/s1");
+    fs::write(place.0.path().join("old.hprof"), &plain).unwrap();
+    let directories = ["--index-dir", "indexes"];
+    for more in [&[][..], &directories] {
+        for format in ["markdown", "json", "html"] {
+            let line = [&["report", "-", "--format", format], more].concat();
+            let text = answer(&Place::piped(place.command(&line), &plain));
+            assert!(!text.contains("hprof-cli-pipe-"), "{line:?}");
+            assert_eq!(
+                format == "markdown",
+                shown(&text, "leaks") == ["hprof-cli leaks -"],
+                "{line:?}: {text}"
+            );
+        }
+    }
+    assert_eq!(names(&place.0.path().join("indexes")), Vec::<String>::new());
+    // A file is beside it: its index is in the directory that was named, and stays.
+    let line =
+        [&["report", "-", "--format", "markdown", "--compare", "old.hprof"], &directories[..]].concat();
+    let text = answer(&Place::piped(place.command(&line), &plain));
+    assert_eq!(shown(&text, "leaks"), ["hprof-cli leaks -"]);
+    let compared = shown(&text, "diff");
+    assert!(!compared.is_empty(), "{text}");
+    for command in compared {
+        assert!(command.starts_with("hprof-cli diff old.hprof - "), "{command}");
+        assert!(command.ends_with(" --index-dir=indexes"), "{command}");
+    }
+    let left = names(&place.0.path().join("indexes"));
+    assert!(left.len() == 1 && left[0].starts_with("old.hprof-"), "{left:?}");
+}
+
+#[test]
+fn notes_name_the_pipe() {
+    let place = Place::new();
+    let output = Place::piped(place.command(&["histo", "-", "0x7"]), &process::sample("leaks/s1"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`hprof-cli show - 0x7`"), "{said}");
+}
+
+/// Ends it also if the test fails.
+#[cfg(all(unix, feature = "serve"))]
+struct Ended(std::process::Child);
+
+#[cfg(all(unix, feature = "serve"))]
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(all(unix, feature = "serve"))]
+#[test]
+fn a_server_of_a_pipe_leaves_nothing() {
+    use crate::kit::http::Client;
+    use std::ffi::OsStr;
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::ffi::OsStrExt as _;
+
+    // Workers are told of the copy by its path, which need not be text.
+    let name = OsStr::from_bytes(b"index\xe9s");
+    for is_variable in [false, true] {
+        let place = Place::new();
+        let dir = place.0.path().join(name);
+        let mut command = place.command(&["serve", "-", "--port", "0"]);
+        if is_variable {
+            command.env("HPROF_CLI_INDEX_DIR", &dir);
+        } else {
+            command.arg("--index-dir").arg(&dir);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = Ended(command.spawn().unwrap());
+        server.0.stdin.take().unwrap().write_all(&process::sample("leaks/s1")).unwrap();
+        let mut url = String::new();
+        let mut stdout = BufReader::new(server.0.stdout.take().unwrap());
+        stdout.read_line(&mut url).unwrap();
+        let url = url.trim_end();
+        let port = url.strip_prefix("http://127.0.0.1:").unwrap().split_once('/').unwrap().0;
+        let client = Client::enter(port.parse().unwrap(), url);
+        let page = client.ready("/1/leaks");
+        assert_eq!(page.status, 200);
+        let page = page.text();
+        assert!(page.contains(">hprof-cli leaks -<"), "{page}");
+        assert!(!page.contains("hprof-cli-pipe-"), "{page}");
+        let rest = names(&dir).into_iter().filter(|name| !name.starts_with("hprof-cli-pipe-"));
+        assert_eq!(rest.collect::<Vec<_>>(), Vec::<String>::new(), "{is_variable}");
+        assert!(Command::new("kill").args(["-TERM", &server.0.id().to_string()]).status().unwrap().success());
+        process::wait(&mut server.0);
+        assert_eq!((names(&dir), place.left()), (Vec::new(), Vec::new()), "{is_variable}");
+    }
 }

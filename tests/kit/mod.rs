@@ -6,6 +6,7 @@
 
 pub mod dump;
 pub mod evil;
+pub mod http;
 pub mod mutate;
 pub mod portion;
 pub mod process;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::html::{self, Tag};
-use crate::http::Response;
-use crate::server::{Client, Server};
+use crate::kit::http::{Client, Response};
+use crate::server::Server;
 
 /// Pages that are looked at.
 const MAX_PAGES: usize = 400;

@@ -11,7 +11,6 @@
 
 mod hostile;
 mod html;
-mod http;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod links;

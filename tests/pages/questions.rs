@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::http;
+use crate::kit::http;
 use crate::kit::process::sample;
 use crate::server::Server;
 use crate::web_driver::{self, Browser, By};

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::http;
+use crate::kit::http;
 use crate::server::Server;
 
 /// A small server.
@@ -375,7 +375,7 @@ fn clients_that_read_nothing_share_one_answer() {
     let client = server.client();
     let target = "/1/dominators?depth=50&top=1000";
     let headers = [("Cookie", client.cookie()), ("Accept", "application/json")];
-    while crate::http::request(server.port, "GET", target, &headers, b"").unwrap().status != 200 {
+    while crate::kit::http::request(server.port, "GET", target, &headers, b"").unwrap().status != 200 {
         std::thread::sleep(Duration::from_millis(100));
     }
     let resident = || -> u64 {

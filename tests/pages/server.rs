@@ -4,13 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant};
 
-use crate::http::{self, Response};
+use crate::kit::http::Client;
 use crate::kit::process::{Place, sample};
-
-/// A page that is not ready after this long never will be.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server of one dump, which lies in a directory of its own.
 pub struct Server {
@@ -88,11 +84,7 @@ impl Server {
 
     /// A client that has exchanged the token for a cookie.
     pub fn client(&self) -> Client {
-        let target = self.url.strip_prefix(&self.origin()).unwrap();
-        let entered = http::request(self.port, "GET", target, &[], &[]).unwrap();
-        assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
-        let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        Client { port: self.port, cookie }
+        Client::enter(self.port, &self.url)
     }
 }
 
@@ -101,38 +93,5 @@ impl Drop for Server {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-pub struct Client {
-    port: u16,
-    cookie: String,
-}
-
-impl Client {
-    /// What lets it in, as a Cookie header has it.
-    pub fn cookie(&self) -> &str {
-        &self.cookie
-    }
-
-    /// What is at an address, as the server has it now.
-    pub fn get(&self, target: &str) -> Response {
-        let headers = [("Cookie", self.cookie.as_str()), ("Accept", "text/html,*/*")];
-        http::request(self.port, "GET", target, &headers, &[])
-            .unwrap_or_else(|error| panic!("{target}: {error}"))
-    }
-
-    /// What is at an address when the server is done with it.
-    pub fn ready(&self, target: &str) -> Response {
-        let start = Instant::now();
-        loop {
-            let response = self.get(target);
-            if !matches!(response.status, 202 | 503) {
-                return response;
-            }
-            assert!(response.header("refresh").or(response.header("retry-after")).is_some(), "{target}");
-            assert!(start.elapsed() < PATIENCE, "{target} is not ready");
-            std::thread::sleep(Duration::from_millis(200));
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
-use crate::http;
+use crate::kit::http;
 
 /// What does not come in this time never will.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,6 +7,7 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 use hprof_index::model::tables::ClassRow;
@@ -213,7 +214,7 @@ impl Args {
             let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
             if !summary.classes().iter().any(is_class) {
                 unmatched += 1;
-                let path = quoted_path(heap.path());
+                let path = quoted_path(spool::given(heap.path()));
                 self.input.note(&format!(
                     "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
                 ));

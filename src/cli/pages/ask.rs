@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
 use crate::cli::shared::desk::{self, Form, Note, Said};
+use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
 use hprof_index::Error;
 use hprof_report::grid::Grid;
@@ -107,13 +109,16 @@ impl Ask {
     /// The command line in a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
-        words.extend(self.dumps.iter().map(|dump| quoted_path(dump)));
+        words.extend(self.dumps.iter().map(|dump| quoted_path(spool::given(dump))));
         words.extend(self.arguments.iter().map(quoted));
         for (name, value) in &self.options {
             words.push(format!("--{name}"));
             words.extend(value.iter().map(quoted));
         }
-        words.extend(self.common.iter().map(quoted));
+        // The indexes of copies go with them.
+        let are_copies = self.dumps.iter().all(|dump| spool::index_dir(dump).is_some());
+        let is_repeated = |word: &&OsString| !(are_copies && is_index_dir_word(word));
+        words.extend(self.common.iter().filter(is_repeated).map(quoted));
         words.join(" ")
     }
 

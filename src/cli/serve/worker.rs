@@ -15,6 +15,7 @@ use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk;
+use crate::cli::shared::spool::{self, Copied};
 use hprof_index::Progress;
 use hprof_input::file::TextFile;
 
@@ -30,6 +31,8 @@ pub(super) const BASELINE: usize = 0;
 /// What a worker is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Question {
+    /// Nothing yet: which dumps are copies of pipes. Comes first, if there are some.
+    Copies(Vec<Copied>),
     /// To make a page, or its JSON.
     Page { target: String, is_json: bool },
     /// To build what is missing of the index of a dump, by its number.
@@ -116,6 +119,7 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {
+            Question::Copies(copies) => spool::take_over(copies),
             Question::Page { target, is_json } => answer(site, &target, is_json),
             Question::Open(number) => {
                 let failed = open(site, number).err().map(|error| format!("{error:#}"));

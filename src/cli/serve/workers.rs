@@ -9,6 +9,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use super::worker::{LONG, Question, Said, VARIABLE};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
+use crate::cli::shared::spool;
 use hprof_index::storage::memory;
 
 /// Questions after which a worker is replaced: what it may have lost of its memory comes back.
@@ -83,7 +84,15 @@ impl Worker {
 
     /// Asks.
     pub(super) async fn ask(&mut self, question: &Question) -> anyhow::Result<()> {
+        let copies = spool::copies();
+        if self.questions == 0 && !copies.is_empty() {
+            self.tell(&Question::Copies(copies.to_vec())).await?;
+        }
         self.questions += 1;
+        self.tell(question).await
+    }
+
+    async fn tell(&mut self, question: &Question) -> anyhow::Result<()> {
         let line = serde_json::to_string(question)? + "\n";
         Ok(self.stdin.write_all(line.as_bytes()).await?)
     }

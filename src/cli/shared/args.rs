@@ -25,6 +25,9 @@ use super::{desk, messages, spool};
 /// The variable that stands for `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
+/// What its word begins with.
+const INDEX_DIR_OPTION: &str = "--index-dir=";
+
 /// How many threads there is memory for, if not for all that there could be.
 static ENOUGH: OnceLock<Option<usize>> = OnceLock::new();
 
@@ -110,7 +113,8 @@ impl Input {
 
     /// The options that another command needs to open the same, as words.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let index_dir = self.index_dir().map(index_dir_word);
+        // That which was asked for, also of a copy: it is for other dumps too.
+        let index_dir = self.asked_index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
         index_dir.into_iter().chain(heap_dump.into_iter().chain(threads).map(OsString::from)).collect()
@@ -149,6 +153,11 @@ impl Input {
         if let Some(dir) = spool::index_dir(&self.dump) {
             return Some(dir);
         }
+        self.asked_index_dir()
+    }
+
+    /// The directory for indexes of files, if one was given.
+    fn asked_index_dir(&self) -> Option<&Path> {
         // An empty variable is as good as none.
         self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
     }
@@ -317,9 +326,14 @@ fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
 
 /// The option for a directory for indexes, as a word.
 pub(crate) fn index_dir_word(dir: &Path) -> OsString {
-    let mut word = OsString::from("--index-dir=");
+    let mut word = OsString::from(INDEX_DIR_OPTION);
     word.push(dir);
     word
+}
+
+/// Whether [`index_dir_word`] has made this word.
+pub(crate) fn is_index_dir_word(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(INDEX_DIR_OPTION.as_bytes())
 }
 
 /// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.

@@ -90,9 +90,10 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
-/// A path as a shell reads it, and that no command takes for an option.
+/// A path as a shell reads it, and that no command takes for an option. `-` alone is none: it is standard input.
 pub(crate) fn quoted_path(path: &Path) -> String {
-    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.starts_with(b"-") && bytes != b"-" {
         return quoted(&Path::new(".").join(path));
     }
     quoted(path)
@@ -141,6 +142,7 @@ mod tests {
             (b"caf\xe9's.hprof", "$'caf\\351\\'s.hprof'"),
             (b"two\nlines", "$'two\\012lines'"),
             ("bidi\u{202e}x".as_bytes(), "$'bidi\\342\\200\\256x'"),
+            (b"-", "-"),
             (b"-x.hprof", "./-x.hprof"),
             (b"-x y.hprof", "'./-x y.hprof'"),
             (b"-x\xe9", "$'./-x\\351'"),

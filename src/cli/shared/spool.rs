@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgMatches, Command};
+use serde::{Deserialize, Serialize};
 
 use hprof_index::open::spool::Spooled;
 use hprof_index::storage::store::user_cache;
@@ -24,25 +25,39 @@ const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
 /// The copies of this process: what was given, and where it is.
 static COPIES: OnceLock<Vec<Copied>> = OnceLock::new();
 
-#[derive(Debug)]
-struct Copied {
-    given: PathBuf,
-    path: PathBuf,
-    dir: PathBuf,
+/// A copy. No field is a `PathBuf`: as text, those would have to be Unicode.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    given: OsString,
+    path: OsString,
+    dir: OsString,
+}
+
+/// The copies of this process, for another that reads them.
+#[cfg(feature = "serve")]
+pub(crate) fn copies() -> &'static [Copied] {
+    COPIES.get().map_or(&[], Vec::as_slice)
+}
+
+/// Takes over the copies of another process, which removes them.
+#[cfg(feature = "serve")]
+pub(crate) fn take_over(copies: Vec<Copied>) {
+    // Once a process: it reads for one other.
+    let _ = COPIES.set(copies);
 }
 
 fn copied(path: &Path) -> Option<&'static Copied> {
-    COPIES.get()?.iter().find(|copied| copied.path == path)
+    COPIES.get()?.iter().find(|copied| copied.path == path.as_os_str())
 }
 
 /// What the user has to type to mean this dump.
 pub(crate) fn given(path: &Path) -> &Path {
-    copied(path).map_or(path, |copied| &copied.given)
+    copied(path).map_or(path, |copied| Path::new(&copied.given))
 }
 
 /// The directory for the index of this dump, if it is a copy.
 pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
-    copied(path).map(|copied| copied.dir.as_path())
+    copied(path).map(|copied| Path::new(&copied.dir))
 }
 
 /// A command line in which copies stand for pipes. They are removed when this is dropped.
@@ -74,7 +89,7 @@ pub(crate) fn line(
         let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
         (words, parsed) = replaced(&parser, &words, &id, &given, &path)
             .ok_or_else(|| anyhow::anyhow!("cannot tell which argument is {}", name(&given)))?;
-        table.push(Copied { given: PathBuf::from(given), path, dir });
+        table.push(Copied { given, path: path.into(), dir: dir.into() });
         copies.push(copy);
     }
     // Once a process: there is one command line.

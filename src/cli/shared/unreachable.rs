@@ -7,6 +7,7 @@ use super::args::Input;
 use super::commands::quoted_path;
 use super::messages;
 use super::session::Session;
+use super::spool;
 
 /// What of an answer is about reachable objects only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
         Covers::Reachable => "not in this answer",
         Covers::RetainedSizes => "in no retained size",
     };
-    let path = quoted_path(session.heap.path());
+    let path = quoted_path(spool::given(session.heap.path()));
     messages::line(
         "note",
         &format!(

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than any answer takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -89,4 +89,46 @@ fn line(stream: &mut impl BufRead) -> io::Result<String> {
 fn exactly(stream: &mut impl BufRead, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
     let read = stream.take(size).read_to_end(into)?;
     if read as u64 == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Somebody whom a server of pages has let in.
+pub struct Client {
+    port: u16,
+    cookie: String,
+}
+
+impl Client {
+    /// Exchanges the token of an address that the server has printed for a cookie.
+    pub fn enter(port: u16, url: &str) -> Self {
+        let target = url.strip_prefix(&format!("http://127.0.0.1:{port}")).unwrap();
+        let entered = request(port, "GET", target, &[], &[]).unwrap();
+        assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
+        let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        Self { port, cookie }
+    }
+
+    /// What lets it in, as a Cookie header has it.
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    /// What is at an address, as the server has it now.
+    pub fn get(&self, target: &str) -> Response {
+        let headers = [("Cookie", self.cookie.as_str()), ("Accept", "text/html,*/*")];
+        request(self.port, "GET", target, &headers, &[]).unwrap_or_else(|error| panic!("{target}: {error}"))
+    }
+
+    /// What is at an address when the server is done with it.
+    pub fn ready(&self, target: &str) -> Response {
+        let start = Instant::now();
+        loop {
+            let response = self.get(target);
+            if !matches!(response.status, 202 | 503) {
+                return response;
+            }
+            assert!(response.header("refresh").or(response.header("retry-after")).is_some(), "{target}");
+            assert!(start.elapsed() < PATIENCE, "{target} is not ready");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
 }
