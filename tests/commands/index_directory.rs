@@ -293,6 +293,40 @@ fn a_lock_that_is_held_for_ever_holds_nobody_up() {
     }
 }
 
+/// What is said names the directory whose lock is held, and no index in it that there is not.
+#[test]
+fn a_lock_that_is_held_in_the_cache_is_named_there() {
+    let place = Place::new("heap.hprof", &dump(true));
+    place.create_index();
+    mode(&place.index(), 0o777);
+    let rights = [HISTO, GRAPH].map(|question| place.answer(question));
+    let cached = fs::read_dir(place.path("cache/hprof-cli")).unwrap().next().unwrap().unwrap().path();
+    for (path, _) in contents(&cached) {
+        fs::remove_file(path).unwrap();
+    }
+    let lock = File::create(cached.join("lock")).unwrap();
+    lock.lock().unwrap();
+    // All at once: each waits for some seconds.
+    let [histo, graph, index] = [HISTO, GRAPH, &["index"]].map(|ask| place.command(ask).spawn().unwrap());
+    let not_used =
+        format!("hprof-cli: note: {} is not used: others can write to it", place.index().display());
+    let held = format!("{}: another process holds its lock and has made no progress", cached.display());
+    for (child, right) in [histo, graph].into_iter().zip(rights) {
+        let output = finish(child);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(output.stdout == right.as_bytes());
+        assert!(said.contains(&not_used) && !said.contains("the index is in"), "{said}");
+        assert!(said.contains(&format!("note: no index is kept: {held}")), "{said}");
+    }
+    let output = finish(index);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("error: cannot write the index {held}")), "{said}");
+    assert!(said.contains("hint: end that process") && !said.contains("the index is in"), "{said}");
+    assert_eq!(contents(&cached), [(cached.join("lock"), Vec::new())]);
+}
+
 /// One that works touches its lock, and is waited for as long as it takes.
 #[test]
 fn a_lock_that_is_touched_is_waited_for() {

@@ -1,6 +1,6 @@
 //! A dump that is being opened: its file, its bytes, the directories of its index, and its summary.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::error::Error;
@@ -49,6 +49,27 @@ pub(crate) enum Verification {
     WhenRead,
     /// Everything, as damage was found once.
     OnOpen,
+}
+
+/// A place that no index can be written to, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", dir.display())]
+pub(crate) struct NotWritable {
+    /// Not always the first place: the lock of a later one may be held.
+    dir: PathBuf,
+    error: std::io::Error,
+}
+
+impl NotWritable {
+    fn new(dir: &Path, error: std::io::Error) -> Self {
+        Self { dir: dir.to_owned(), error }
+    }
+}
+
+impl From<NotWritable> for Error {
+    fn from(NotWritable { dir, error }: NotWritable) -> Self {
+        Self::WriteIndex { dir, error }
+    }
 }
 
 /// A dump that is being opened.
@@ -232,38 +253,47 @@ impl Opening {
     }
 
     /// A place to write to, locked. Said if it is not the first one.
-    pub(crate) fn directory(&self, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
-        let directory = self.directories.writable()?;
-        if let Some(why) = &directory.passed_over {
-            let (first, place) = (self.directories.first().display(), directory.path().display());
-            self.note(if is_distrust(why) {
-                format!("{first} is not used: {why}; the index is in {place}")
-            } else {
-                format!("the index is in {place}: the directory of the dump is not writable")
-            });
+    pub(crate) fn directory(&self, progress: &dyn Progress) -> Result<(IndexDirectory, Lock), NotWritable> {
+        let first = self.directories.first();
+        let mut directory = self.directories.writable().map_err(|error| NotWritable::new(first, error))?;
+        let passed_over = directory.passed_over.take();
+        let distrust = passed_over.as_ref().filter(|why| is_distrust(why));
+        let distrust = distrust.map(|why| format!("{} is not used: {why}", first.display()));
+        let locked = lock(directory, progress);
+        match (&locked, distrust) {
+            (Ok((directory, _)), Some(distrust)) => {
+                self.note(format!("{distrust}; the index is in {}", directory.path().display()));
+            }
+            (Ok((directory, _)), None) if passed_over.is_some() => {
+                let place = directory.path().display();
+                self.note(format!("the index is in {place}: the directory of the dump is not writable"));
+            }
+            (Err(_), Some(distrust)) => self.note(distrust),
+            _ => {}
         }
-        lock(directory, progress)
+        locked
     }
 
     /// As [`Opening::directory`], but if there is none, one that is gone with this process.
-    pub(crate) fn any_directory(&self, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
+    pub(crate) fn any_directory(
+        &self,
+        progress: &dyn Progress,
+    ) -> Result<(IndexDirectory, Lock), NotWritable> {
         self.directory(progress).or_else(|error| {
-            let locked = self.directories.temporary().and_then(|directory| lock(directory, progress));
-            let Ok((directory, lock)) = locked else { return Err(error) };
-            self.note(format!(
-                "no index is kept: {}: {error}; it is built in {} and then removed",
-                self.directories.first().display(),
-                directory.path().display()
-            ));
+            let temporary = self.directories.temporary().ok();
+            let Some((directory, lock)) = temporary.and_then(|directory| lock(directory, progress).ok())
+            else {
+                return Err(error);
+            };
+            let place = directory.path().display();
+            self.note(format!("no index is kept: {error}; it is built in {place} and then removed"));
             Ok((directory, lock))
         })
     }
 
     /// Reads the dump and writes its summary. Tells whether it was built just now.
     pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
-        let no_index = |error| {
-            self.note(format!("no index is kept: {}: {error}", self.directories.first().display()));
-        };
+        let no_index = |error: NotWritable| self.note(format!("no index is kept: {error}"));
         let locked = self.directory(progress).map_err(no_index).ok();
         let directory = locked.as_ref().map(|(directory, _)| directory);
         // Another process may have built it while this one waited.
@@ -275,9 +305,7 @@ impl Opening {
         self.check_unchanged()?;
         if let Some(directory) = directory {
             let written = self.write_summary(directory, &summary);
-            written.unwrap_or_else(|error| {
-                self.note(format!("no index is kept: {}: {error}", directory.path().display()));
-            });
+            written.unwrap_or_else(|error| no_index(NotWritable::new(directory.path(), error)));
         }
         Ok((summary, true))
     }
@@ -290,9 +318,14 @@ impl Opening {
 }
 
 /// Takes the lock of a place.
-fn lock(mut directory: IndexDirectory, progress: &dyn Progress) -> std::io::Result<(IndexDirectory, Lock)> {
-    let lock = directory.lock(|| progress.wait(WAITING))?;
-    Ok((directory, lock))
+fn lock(
+    mut directory: IndexDirectory,
+    progress: &dyn Progress,
+) -> Result<(IndexDirectory, Lock), NotWritable> {
+    match directory.lock(|| progress.wait(WAITING)) {
+        Ok(lock) => Ok((directory, lock)),
+        Err(error) => Err(NotWritable::new(directory.path(), error)),
+    }
 }
 
 fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {

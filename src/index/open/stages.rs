@@ -118,12 +118,10 @@ pub(crate) fn build(
     purpose: Purpose,
     progress: &dyn Progress,
 ) -> Result<(Summary, Stages, bool), Error> {
-    let dir = || file.directories.first().to_owned();
-    let directory = match purpose {
+    let (directory, _lock) = match purpose {
         Purpose::Index => file.directory(progress),
         Purpose::Answer => file.any_directory(progress),
-    };
-    let (directory, _lock) = directory.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
+    }?;
     let builder = Builder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some while this one waited.
