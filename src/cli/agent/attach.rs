@@ -2,16 +2,19 @@
 //! gives an answer. It works into containers: paths are those below the root of the process.
 //!
 //! Only processes of the same user are attached to, and only sockets of that user are spoken to: names of both are known to
-//! all, and `/tmp` is open to all.
+//! all, and `/tmp` is open to all. In a container `/tmp` itself is the process's: a link there is not followed out of its
+//! root.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// How long a JVM may take to open its socket.
@@ -60,10 +63,14 @@ impl Jvm {
         Ok(Self { pid, inner_pid: status.inner_pid, handles_quit: status.handles_quit })
     }
 
-    /// A path of the process, as this one sees it.
+    /// The root directory of the process.
+    fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.pid))
+    }
+
+    /// A path of the process, as this one sees it. Links in it may lead out of the process's root.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.pid));
-        root.join(path.strip_prefix("/").unwrap_or(path))
+        self.root().join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Sends a command, and waits for the answer.
@@ -92,23 +99,23 @@ impl Jvm {
     }
 
     fn connect(&self) -> anyhow::Result<UnixStream> {
-        let path = self.outside(Path::new(&format!("/tmp/.java_pid{}", self.inner_pid)));
-        if !is_own_socket(&path)? {
-            self.open(&path)?;
+        let tmp = Tmp::below(&self.root())?;
+        let socket = format!(".java_pid{}", self.inner_pid);
+        if !tmp.has_own_socket(&socket)? {
+            self.open(&tmp, &socket)?;
         }
-        Ok(UnixStream::connect(&path)?)
+        Ok(UnixStream::connect(tmp.path(&socket))?)
     }
 
     /// Makes the JVM open its socket.
-    fn open(&self, socket: &Path) -> anyhow::Result<()> {
+    fn open(&self, tmp: &Tmp, socket: &str) -> anyhow::Result<()> {
         // The signal would end it.
         ensure!(self.handles_quit, "it does not handle SIGQUIT: it is no JVM, or one that is still starting");
-        let trigger = self.outside(Path::new(&format!("/tmp/.attach_pid{}", self.inner_pid)));
-        let _trigger = Trigger::new(trigger)?;
+        let _trigger = Trigger::new(tmp, &format!(".attach_pid{}", self.inner_pid))?;
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no such process")?;
         kill_process(pid, Signal::QUIT)?;
         let start = Instant::now();
-        while !is_own_socket(socket)? {
+        while !tmp.has_own_socket(socket)? {
             ensure!(
                 start.elapsed() < TO_OPEN,
                 "it opens no socket; was it started with -XX:+DisableAttachMechanism?"
@@ -119,43 +126,82 @@ impl Jvm {
     }
 }
 
-/// Whether the socket is there.
-///
-/// # Errors
-/// If there is something else, or somebody else's.
-fn is_own_socket(path: &Path) -> anyhow::Result<bool> {
-    let Ok(there) = fs::symlink_metadata(path) else { return Ok(false) };
-    let own = there.file_type().is_socket() && there.uid() == geteuid().as_raw() && there.mode() & 0o066 == 0;
-    ensure!(own, "{} is not a socket of this user alone", path.display());
-    Ok(true)
+/// The `/tmp` of a process, open: the process cannot put another directory in its place.
+struct Tmp {
+    dir: OwnedFd,
+    /// Where it was opened, for messages.
+    place: PathBuf,
+}
+
+impl Tmp {
+    /// Opens the `tmp` of a root directory. A link leads to where it leads for a process of that root, or nowhere.
+    ///
+    /// # Errors
+    /// If there is none below the root.
+    fn below(root: &Path) -> anyhow::Result<Self> {
+        let place = root.join("tmp");
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(root, flags, Mode::empty()).and_then(|root| {
+            let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+            rustix::fs::openat2(&root, "tmp", flags, Mode::empty(), resolve)
+                // Kernels before 5.6 have no such call, and some containers forbid it.
+                .or_else(|_| rustix::fs::openat(&root, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()))
+        });
+        let dir = opened.with_context(|| {
+            format!("cannot open {}, or it is a link out of the process's root", place.display())
+        })?;
+        Ok(Self { dir, place })
+    }
+
+    /// A path that leads to a file of it, whatever lies at its place by now.
+    fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.dir.as_raw_fd()))
+    }
+
+    /// Whether the socket is there.
+    ///
+    /// # Errors
+    /// If there is something else, or somebody else's.
+    fn has_own_socket(&self, name: &str) -> anyhow::Result<bool> {
+        let Ok(there) = fs::symlink_metadata(self.path(name)) else { return Ok(false) };
+        let own =
+            there.file_type().is_socket() && there.uid() == geteuid().as_raw() && there.mode() & 0o066 == 0;
+        ensure!(own, "{} is not a socket of this user alone", self.place.join(name).display());
+        Ok(true)
+    }
 }
 
 /// The file that tells a JVM to open its socket, until it is dropped.
-struct Trigger(PathBuf);
+struct Trigger<'t> {
+    tmp: &'t Tmp,
+    name: String,
+}
 
-impl Trigger {
-    fn new(path: PathBuf) -> anyhow::Result<Self> {
+impl<'t> Trigger<'t> {
+    fn new(tmp: &'t Tmp, name: &str) -> anyhow::Result<Self> {
+        let path = tmp.path(name);
+        let trigger = || Self { tmp, name: name.to_owned() };
         let made: std::io::Result<File> =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         match made {
-            Ok(_) => Ok(Self(path)),
+            Ok(_) => Ok(trigger()),
             // Of another that attaches at this moment, or was killed.
             Err(error)
                 if error.kind() == std::io::ErrorKind::AlreadyExists
                     && fs::symlink_metadata(&path)
                         .is_ok_and(|there| there.is_file() && there.uid() == geteuid().as_raw()) =>
             {
-                Ok(Self(path))
+                Ok(trigger())
             }
-            Err(error) => bail!("cannot create {}: {error}", path.display()),
+            Err(error) => bail!("cannot create {}: {error}", tmp.place.join(name).display()),
         }
     }
 }
 
-impl Drop for Trigger {
+impl Drop for Trigger<'_> {
     fn drop(&mut self) {
         // The JVM may have removed it.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(self.tmp.path(&self.name));
     }
 }
 
@@ -250,24 +296,75 @@ mod tests {
         assert_eq!(property("x=\\uzz", "x"), None);
     }
 
+    /// A root directory with a `tmp` in it.
+    fn root() -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let tmp = root.path().join("tmp");
+        fs::create_dir(&tmp).unwrap();
+        (root, tmp)
+    }
+
     /// Names of sockets are known to all: what somebody put there is not spoken to.
     #[test]
     fn only_sockets_of_this_user_alone_are_spoken_to() {
         use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("socket");
-        assert!(!is_own_socket(&socket).unwrap());
+        let (root, dir) = root();
+        let tmp = Tmp::below(root.path()).unwrap();
+        assert!(!tmp.has_own_socket("socket").unwrap());
+        let socket = dir.join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(is_own_socket(&socket).unwrap());
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&socket, &link).unwrap();
-        assert!(is_own_socket(&link).is_err());
+        assert!(tmp.has_own_socket("socket").unwrap());
+        std::os::unix::fs::symlink(&socket, dir.join("link")).unwrap();
+        assert!(tmp.has_own_socket("link").is_err());
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(is_own_socket(&socket).is_err());
+        let error = tmp.has_own_socket("socket").unwrap_err().to_string();
+        assert!(error.starts_with(socket.to_str().unwrap()), "{error}");
         // Nor is a file made through a link.
-        let trigger = dir.path().join("trigger");
-        std::os::unix::fs::symlink(dir.path().join("victim"), &trigger).unwrap();
-        assert!(Trigger::new(trigger).is_err() && !dir.path().join("victim").exists());
+        std::os::unix::fs::symlink(dir.join("victim"), dir.join("trigger")).unwrap();
+        assert!(Trigger::new(&tmp, "trigger").is_err() && !dir.join("victim").exists());
+        // One that is made is gone when it is dropped.
+        let trigger = Trigger::new(&tmp, "made").unwrap();
+        assert!(dir.join("made").is_file());
+        drop(trigger);
+        assert!(!dir.join("made").exists());
+    }
+
+    /// `/tmp` is the process's own in a container, and may be a link to anywhere.
+    #[test]
+    fn a_link_does_not_lead_out_of_the_root_of_a_process() {
+        let outside = tempfile::tempdir().unwrap();
+        let name = outside.path().file_name().unwrap();
+        let up = Path::new("..").join(name);
+        for target in [outside.path(), &up, Path::new("/proc/self/cwd")] {
+            let root = tempfile::tempdir_in(outside.path().parent().unwrap()).unwrap();
+            let link = root.path().join("tmp");
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            assert!(link.is_dir(), "it leads out");
+            let error = Tmp::below(root.path()).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(link.to_str().unwrap()), "{error}");
+        }
+        // Where such a link leads below the root it is followed there, if at all.
+        let root = outside.path().join("root");
+        let [inside, beside] = [root.as_path(), outside.path()].map(|dir| dir.join("elsewhere"));
+        fs::create_dir_all(&inside).unwrap();
+        fs::create_dir(&beside).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", root.join("tmp")).unwrap();
+        assert_eq!(fs::canonicalize(root.join("tmp")).unwrap(), fs::canonicalize(&beside).unwrap());
+        if let Ok(tmp) = Tmp::below(&root) {
+            let _trigger = Trigger::new(&tmp, "trigger").unwrap();
+            assert!(inside.join("trigger").is_file() && !beside.join("trigger").exists());
+        }
+    }
+
+    /// What was opened stays what it is.
+    #[test]
+    fn a_link_that_comes_later_is_not_followed() {
+        let (root, dir) = root();
+        let (tmp, outside) = (Tmp::below(root.path()).unwrap(), tempfile::tempdir().unwrap());
+        fs::rename(&dir, root.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), &dir).unwrap();
+        let _trigger = Trigger::new(&tmp, "trigger").unwrap();
+        assert!(root.path().join("moved/trigger").is_file() && !outside.path().join("trigger").exists());
     }
 }
