@@ -207,6 +207,7 @@ fn long_tables() -> Vec<(&'static str, Vec<u8>)> {
     const ROWS: usize = 4_000_000;
     let mut model = HeapModel::default();
     let object = model.class("java.lang.Object", None, &[]);
+    let thread = model.class("java.lang.Thread", Some(object), &[]);
     let id = model.instance(object, &[]).0.to_be_bytes();
     let start = model.write(&Options { end: hprof_writer::EndRecord::Missing, ..Options::hotspot() }).bytes();
     let record = |tag: u8, body: &[u8]| {
@@ -217,19 +218,32 @@ fn long_tables() -> Vec<(&'static str, Vec<u8>)> {
     let local = [&[0x03][..], &id, &[0, 0, 0, 1, 0, 0, 0, 0]].concat();
     let many = |row: &[u8]| record(0x1c, &row.repeat(40_000)).repeat(ROWS / 40_000);
     let end = record(0x2c, &[]);
-    let packed = |middle: Vec<u8>| {
+    let cut = [&[0x1c, 0, 0, 0, 0][..], &1000u32.to_be_bytes(), &[0x21, 0, 0]].concat();
+    let packed_to = |middle: Vec<u8>, end: &[u8]| {
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        [&start[..], &middle, &end]
-            .iter()
-            .for_each(|part| std::io::Write::write_all(&mut out, part).unwrap());
+        [&start[..], &middle, end].iter().for_each(|part| std::io::Write::write_all(&mut out, part).unwrap());
         out.finish().unwrap()
     };
+    let packed = |middle: Vec<u8>| packed_to(middle, &end);
+    // Objects of no fields: ID and class of each.
+    let objects = |rows: usize, of: &dyn Fn(u64) -> (u64, u64)| {
+        let object = |at: usize| {
+            let (id, class) = of(at as u64);
+            [&[0x21][..], &id.to_be_bytes(), &[0; 4], &class.to_be_bytes(), &[0; 4]].concat()
+        };
+        let segment = |from: usize| record(0x1c, &(from..from + 40_000).flat_map(object).collect::<Vec<_>>());
+        (0..rows).step_by(40_000).flat_map(segment).collect::<Vec<u8>>()
+    };
+    let id_at = |at: u64| (1 << 40) + at * 16;
     vec![
         ("roots", packed(many(&root))),
         ("locals", packed(many(&local))),
         ("segments", packed(record(0x1c, &root).repeat(ROWS))),
         ("strings", packed(record(0x01, &id).repeat(ROWS))),
         ("traces", packed(record(0x05, &[0; 12]).repeat(ROWS))),
+        ("threads", packed_to(objects(ROWS, &|at| (id_at(at), thread.0)), &cut)),
+        ("repeated", packed(objects(2 * ROWS, &|_| (id_at(0), object.0)))),
+        ("classes", packed(objects(ROWS / 4, &|at| (id_at(at), (1 << 50) + at * 16)))),
     ]
 }
 

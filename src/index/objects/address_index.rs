@@ -335,6 +335,7 @@ fn select(bits: u64, nth: u64) -> u32 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::storage::allowance::Allowance;
 
     fn room() -> ScratchArena {
         ScratchArena::new(std::env::temp_dir(), 1 << 30)
@@ -360,9 +361,9 @@ mod tests {
             let set = AddressSet::new(shift, 1 << 30);
             let mut cursor = set.cursor();
             for id in ids.iter().rev() {
-                cursor.insert(*id, &mut Vec::new()).unwrap();
+                cursor.insert(*id, &mut Vec::new(), &Allowance::of(None)).unwrap();
             }
-            cursor.flush(&mut Vec::new()).unwrap();
+            cursor.flush(&mut Vec::new(), &Allowance::of(None)).unwrap();
             drop(cursor);
             check(&AddressIndex::of_set(set, &room()).unwrap().unwrap(), &ids);
         }
@@ -401,8 +402,8 @@ mod tests {
         for ids in [after, before] {
             let set = AddressSet::new(3, 1 << 30);
             let mut cursor = set.cursor();
-            ids.iter().for_each(|id| cursor.insert(*id, &mut Vec::new()).unwrap());
-            cursor.flush(&mut Vec::new()).unwrap();
+            ids.iter().for_each(|id| cursor.insert(*id, &mut Vec::new(), &Allowance::of(None)).unwrap());
+            cursor.flush(&mut Vec::new(), &Allowance::of(None)).unwrap();
             drop(cursor);
             let index = AddressIndex::of_set(set, &room()).unwrap().unwrap();
             assert!(index.lines.len() / LINE_WORDS > 10 * NEAR);

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::storage::allowance::Allowance;
 use crate::storage::id_map::IdMap;
 
 /// Bits in a line, and words that hold them.
@@ -68,7 +69,7 @@ pub(crate) enum Misfit {
     Unaligned,
     /// Addresses are scattered so widely that bits would take too much memory.
     Scattered,
-    /// There is no memory for more bits.
+    /// There is no memory for more bits, or for ids that occur again.
     Memory,
 }
 
@@ -176,13 +177,18 @@ pub(crate) struct Cursor<'s> {
 impl Cursor<'_> {
     /// Takes in an id, now or with others later; ids that were there already go to `repeated`.
     #[inline]
-    pub(crate) fn insert(&mut self, id: u64, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+    pub(crate) fn insert(
+        &mut self,
+        id: u64,
+        repeated: &mut Vec<u64>,
+        allowance: &Allowance,
+    ) -> Result<(), Misfit> {
         self.batch.push(id);
-        if self.batch.len() == BATCH { self.flush(repeated) } else { Ok(()) }
+        if self.batch.len() == BATCH { self.flush(repeated, allowance) } else { Ok(()) }
     }
 
     /// Takes in all ids that are still waiting.
-    pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+    pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>, allowance: &Allowance) -> Result<(), Misfit> {
         // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
         // one after another.
         let shift = self.set.shift;
@@ -202,6 +208,7 @@ impl Cursor<'_> {
         }
         std::hint::black_box(seen);
         let bit = |id: &u64| 1u64 << (Position::of(*id, shift).bit % 64);
+        let mut repeat = |id| allowance.push(repeated, id).map_err(|_| Misfit::Memory);
         let mut left = &*batch;
         // Neighbours are bits of one word.
         for same in self.places.chunk_by(|one, other| one == other) {
@@ -210,7 +217,7 @@ impl Cursor<'_> {
             let mut mask = 0;
             for id in ids {
                 if mask & bit(id) != 0 {
-                    repeated.push(*id);
+                    repeat(*id)?;
                 }
                 mask |= bit(id);
             }
@@ -218,7 +225,7 @@ impl Cursor<'_> {
             let Some(word) = word else { return Err(Misfit::Scattered) };
             let before = word.fetch_or(mask, Ordering::Relaxed);
             if before & mask != 0 {
-                repeated.extend(ids.iter().filter(|id| before & bit(id) != 0));
+                ids.iter().filter(|id| before & bit(id) != 0).try_for_each(|id| repeat(*id))?;
             }
         }
         batch.clear();
@@ -307,11 +314,12 @@ mod tests {
             ids.sort_unstable();
             ids.dedup();
             let mut repeated = Vec::new();
+            let allowance = Allowance::of(None);
             for id in &ids {
-                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
-                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
+                assert_eq!(cursor.insert(*id, &mut repeated, &allowance), Ok(()));
+                assert_eq!(cursor.insert(*id, &mut repeated, &allowance), Ok(()));
             }
-            assert_eq!(cursor.flush(&mut repeated), Ok(()));
+            assert_eq!(cursor.flush(&mut repeated, &allowance), Ok(()));
             assert_eq!(repeated, ids);
             for pair in ids.windows(2) {
                 assert_eq!(cursor.distance_to_next(pair[0]), Some(pair[1] - pair[0]), "shift {shift}");
@@ -332,9 +340,11 @@ mod tests {
     #[test]
     fn misfits_are_told() {
         let set = AddressSet::new(3, 0);
+        let free = Allowance::of(None);
         let insert = |id| {
             let mut cursor = set.cursor();
-            cursor.insert(id, &mut Vec::new()).and_then(|()| cursor.flush(&mut Vec::new()))
+            let inserted = cursor.insert(id, &mut Vec::new(), &free);
+            inserted.and_then(|()| cursor.flush(&mut Vec::new(), &free))
         };
         assert_eq!(insert(9), Err(Misfit::Unaligned));
         let scattered = (0..100u64).map(|i| insert(i << 40)).find(Result::is_err);
@@ -343,8 +353,8 @@ mod tests {
         let short = AddressSet::new(3, 1 << 30).within(2 * CHUNK_WORDS as u64 * 8);
         let mut cursor = short.cursor();
         let ids = (0..3u64).map(|chunk| chunk * CHUNK_LINES * LINE_BITS * 8);
-        ids.for_each(|id| cursor.insert(id, &mut Vec::new()).unwrap());
-        assert_eq!(cursor.flush(&mut Vec::new()), Err(Misfit::Memory));
+        ids.for_each(|id| cursor.insert(id, &mut Vec::new(), &free).unwrap());
+        assert_eq!(cursor.flush(&mut Vec::new(), &free), Err(Misfit::Memory));
         assert_eq!((short.bytes(), short.len()), (2 * CHUNK_WORDS as u64 * 8, 0));
     }
 }

@@ -24,6 +24,7 @@ use crate::model::summary::{Summary, Tables};
 use crate::model::tables::*;
 use crate::model::text_pool::TextPool;
 use crate::storage::allowance::{Allowance, bytes};
+use crate::storage::memory::NoMemory;
 use hprof_input::progress::Progress;
 
 /// What building brought.
@@ -50,8 +51,7 @@ pub(crate) fn build(
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, &allowance, collect_ids, progress)?;
-    allowance.take(record_bytes(&contents, dump, &scan))?;
-    let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan);
+    let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan, &allowance)?;
     Ok(Built { summary: parts.finish(source, &plan), ids, plan })
 }
 
@@ -66,6 +66,9 @@ struct SummaryParts {
 
 impl SummaryParts {
     /// Puts the tables of heap dump `number`, from 1, together out of what a scan has counted.
+    ///
+    /// # Errors
+    /// [`NoMemory`] if there is no memory for them.
     fn new(
         source: &Source<'_>,
         contents: &Contents,
@@ -73,14 +76,16 @@ impl SummaryParts {
         number: usize,
         mut scan: Scanned,
         plan: &Plan,
-    ) -> Self {
+        allowance: &Allowance,
+    ) -> Result<Self, NoMemory> {
         let Source { bytes, header, packed_error, .. } = *source;
         let mut classes = class_rows::Builder::new(bytes, header.id_size, contents);
-        classes.add_classes(&scan);
+        classes.add_classes(&scan, allowance)?;
         let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
         if damaged {
-            completeness::assume_threads(source, &classes, &mut scan, plan);
+            completeness::assume_threads(source, &classes, &mut scan, plan, allowance)?;
         }
+        allowance.take(record_bytes(contents, dump, &scan))?;
         let problems = problems(source, contents, &scan, &classes, cut_open);
         let facts = facts(source, contents, dump, number, &scan, &classes);
         let end_unknown = contents.end_unknown || packed_error.is_some() || cut_open;
@@ -120,7 +125,7 @@ impl SummaryParts {
             .into();
         tables.text_ends = texts.ends.clone().into();
         tables.text_bytes = texts.bytes.clone().into();
-        Self { tables, facts, texts, chunk_ids: scan.chunk_ids }
+        Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids })
     }
 
     /// Makes the summary, and adds what is read from objects: class loaders and the JVM's system properties.

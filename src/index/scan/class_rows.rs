@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
 use crate::storage::id_map::{IdMap, IdSet};
+use crate::storage::memory::NoMemory;
 
 use hprof_parser::heap;
 use hprof_parser::record::{BodyReader, LoadClass, Record};
@@ -22,6 +24,9 @@ use crate::objects::reader::{self, record_at};
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
 const MAX_NAME: usize = 65_535;
+/// Bytes of a class in all tables that are made of classes: its row as long as the table grows and once more, its number
+/// by its ID, a name that stands for none, and what the summary makes of them.
+const CLASS_BYTES: u64 = 400;
 
 /// The bytes of a STRING record; empty if there is none.
 pub(crate) fn raw_bytes<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> &'a [u8] {
@@ -80,7 +85,21 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
-    pub(crate) fn add_classes(&mut self, scan: &Scanned) {
+    ///
+    /// # Errors
+    /// [`NoMemory`]: each object of a file may name a class of its own.
+    pub(crate) fn add_classes(&mut self, scan: &Scanned, allowance: &Allowance) -> Result<(), NoMemory> {
+        let loaded = self.contents.class_loads.len();
+        allowance.take(map_bytes::<LoadClass>(loaded))?;
+        let ids = scan.class_dumps.len() + loaded + scan.tallies.len();
+        allowance.take(bytes_of::<ObjectId>(ids))?;
+        let dumped = scan.class_dumps.iter().map(|(_, id)| *id);
+        let loads_ids = self.contents.class_loads.iter().map(|load| load.id);
+        let mut all: Vec<ObjectId> = Vec::with_capacity(ids);
+        all.extend(dumped.chain(loads_ids).chain(scan.tallies.keys().copied()));
+        all.sort_unstable();
+        all.dedup();
+        allowance.take(CLASS_BYTES.saturating_mul(all.len() as u64))?;
         let loads: IdMap<ObjectId, LoadClass> =
             self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
         for (offset, id) in &scan.class_dumps {
@@ -93,10 +112,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.class_objects = self.rows.len() as u64;
-        let mut rest: Vec<ObjectId> = loads.keys().chain(scan.tallies.keys()).copied().collect();
-        rest.sort_unstable();
-        rest.dedup();
-        for id in rest {
+        for id in all {
             if !self.numbers.contains_key(&id) {
                 let load = loads.get(&id).map(|load| (load.serial, load.name));
                 self.add_undumped(id, scan.tallies.get(&id), load);
@@ -105,6 +121,8 @@ impl<'a> Builder<'a> {
         self.add_primitive_arrays(scan);
         self.link();
         self.add_site_sizes();
+        allowance.give_back(map_bytes::<LoadClass>(loaded).saturating_add(bytes_of::<ObjectId>(ids)));
+        Ok(())
     }
 
     /// Takes instance sizes from ALLOC SITES: the HPROF agent asks the JVM for the size of each object that it counts

@@ -13,7 +13,9 @@ use super::tallies::Scanned;
 use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::tables::{NONE, RootRow};
+use crate::storage::allowance::{Allowance, bytes};
 use crate::storage::id_map::IdSet;
+use crate::storage::memory::NoMemory;
 
 /// What is known of the end of a heap dump that was read, before roots are assumed.
 #[derive(Debug, Clone, Copy)]
@@ -54,38 +56,51 @@ impl Completeness {
 
 /// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
 /// only threads hold would count as garbage, so the Thread objects are taken as roots.
+///
+/// # Errors
+/// [`NoMemory`]: a file can hold millions of them.
 pub(crate) fn assume_threads(
     source: &Source<'_>,
     classes: &class_rows::Builder<'_>,
     scan: &mut Scanned,
     plan: &Plan,
-) {
+    allowance: &Allowance,
+) -> Result<(), NoMemory> {
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
-        return;
+        return Ok(());
     }
     struct Finder<'t> {
         threads: &'t IdSet<ObjectId>,
-        found: Vec<(usize, ObjectId)>,
+        allowance: &'t Allowance,
+        found: Result<Vec<(usize, ObjectId)>, NoMemory>,
     }
     impl<'a> HeapVisitor<'a> for Finder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.threads.contains(&record.class) {
-                self.found.push((record.offset, record.id));
+                let row = (record.offset, record.id);
+                let pushed = self.found.as_mut().map(|found| self.allowance.push(found, row));
+                if let Ok(Err(error)) = pushed {
+                    self.found = Err(error);
+                }
             }
+        }
+        fn go_on(&mut self) -> bool {
+            self.found.is_ok()
         }
     }
     let threads = classes.with_subclasses("java.lang.Thread");
     if threads.is_empty() {
-        return;
+        return Ok(());
     }
-    let walk = |chunk: &Chunk| {
-        let mut finder = Finder { threads: &threads, found: Vec::new() };
+    let walk = |found, chunk: &Chunk| {
+        let mut finder = Finder { threads: &threads, allowance, found: Ok(found) };
         plan.walk(source, chunk, &mut finder, |_| {});
         finder.found
     };
-    let mut found: Vec<(usize, ObjectId)> = plan.chunks.par_iter().flat_map_iter(walk).collect();
+    let join = |mut found, more| allowance.append(&mut found, more).map(|()| found);
+    let mut found = plan.chunks.par_iter().try_fold(Vec::new, walk).try_reduce(Vec::new, join)?;
     if found.is_empty() {
-        return;
+        return Ok(());
     }
     // Of those that are dumped twice one is enough.
     found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
@@ -102,5 +117,10 @@ pub(crate) fn assume_threads(
         frame: NONE.into(),
         kind: RootKind::Unknown.tag(),
     };
+    allowance.take(bytes::<(U64, RootRow)>(found.len()))?;
+    scan.roots.reserve_exact(found.len());
+    let found_bytes = bytes::<(usize, ObjectId)>(found.capacity());
     scan.roots.extend(found.into_iter().map(|(offset, id)| (U64::new(offset as u64), root(id))));
+    allowance.give_back(found_bytes);
+    Ok(())
 }

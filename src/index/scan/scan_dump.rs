@@ -17,8 +17,8 @@ use super::task::{Mode, Task};
 use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
-use crate::storage::allowance::{Allowance, bytes as bytes_of};
-use crate::storage::id_map::{IdMap, IdSet};
+use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
+use crate::storage::id_map::IdMap;
 use crate::storage::memory::{self, NoMemory};
 use hprof_input::progress::Progress;
 
@@ -117,16 +117,16 @@ pub(crate) fn scan_dump(
             }
             Ok(mut scan) => {
                 if let (Form::Bits { .. }, Some(set)) = (form, &set) {
-                    measure(&task, set, &mut scan);
+                    measure(&task, set, &mut scan)?;
                 }
                 let mut ids = match set {
                     Some(set) => Ids::Set(set),
                     None => Ids::Unknown,
                 };
                 if matches!(form, Form::List | Form::OrderedList) {
-                    ids = Ids::List(sort_list(&mut scan));
+                    ids = Ids::List(sort_list(&mut scan, allowance)?);
                 }
-                keep_last_of_repeated(&task, &mut scan);
+                keep_last_of_repeated(&task, &mut scan)?;
                 // Of short runs nothing is gained: nearly all objects lie apart.
                 let are_long = scan.runs.len() as u64 <= 1024 + dump.bytes() / RUN_BYTES;
                 let order = (is_ordered(form) && are_long && scan.repeated.is_empty()).then(|| {
@@ -175,16 +175,18 @@ fn has_unnamed(scan: &Scanned, class_ids: &[u64]) -> bool {
 const MEASURED_BYTES: usize = 64 << 20;
 
 /// Measures distances in a second pass, over a part of the dump spread evenly.
-fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) {
+fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), NoMemory> {
     if set.shift() < 3 {
-        return;
+        return Ok(());
     }
+    let taken = task.allowance.taken();
     let all: usize = task.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
     let every = all.div_ceil(MEASURED_BYTES).max(1);
     let sample: Vec<_> = task.chunks.iter().copied().step_by(every).collect();
     let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, ..*task };
     let Ok(measured) = parallel::scan(&task, Mode::Measure(set)) else {
-        return;
+        // The answer must not depend on how much memory there is.
+        return task.allowance.refused().map_or(Ok(()), Err);
     };
     for (id, tally) in measured.tallies {
         if let Some(counted) = scan.tallies.get_mut(&id) {
@@ -197,77 +199,115 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) {
     for (offset, distance) in &mut scan.stack_chunks {
         *distance = distances.get(offset).copied();
     }
+    // Nothing is left of what was measured.
+    task.allowance.reset(taken);
     let mut cursor = set.cursor();
-    let classes = scan.class_dumps.iter().map(|(_, id)| id.0);
-    scan.class_distances = classes.filter_map(|id| Some((id, cursor.distance_to_next(id)?))).collect();
+    let mut classes = scan.class_dumps.iter().map(|(_, id)| id.0);
+    let mut distances = Vec::new();
+    classes.try_for_each(|id| match cursor.distance_to_next(id) {
+        Some(bytes) => task.allowance.push(&mut distances, (id, bytes)),
+        None => Ok(()),
+    })?;
+    scan.class_distances = distances;
+    Ok(())
 }
 
 /// Sorts the list of ids and notes those that occur again.
-fn sort_list(scan: &mut Scanned) -> Vec<u64> {
+fn sort_list(scan: &mut Scanned, allowance: &Allowance) -> Result<Vec<u64>, NoMemory> {
     let mut ids = std::mem::take(&mut scan.ids);
     ids.par_sort_unstable();
     let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
-    scan.repeated = again.collect();
     let classes = scan.class_dumps.iter().map(|(_, id)| id.0);
-    scan.repeated.extend(classes.filter(|id| ids.binary_search(id).is_ok()));
-    scan.repeated.sort_unstable();
-    scan.repeated.dedup();
-    ids.extend(scan.class_dumps.iter().map(|(_, id)| id.0));
+    let mut again = again.chain(classes.clone().filter(|id| ids.binary_search(id).is_ok()));
+    let mut repeated = Vec::new();
+    again.try_for_each(|id| allowance.push(&mut repeated, id))?;
+    repeated.sort_unstable();
+    repeated.dedup();
+    classes.into_iter().try_for_each(|id| allowance.push(&mut ids, id))?;
+    scan.repeated = repeated;
     ids.par_sort_unstable();
     ids.dedup();
-    ids
+    Ok(ids)
 }
 
 /// Objects dumped again under the same id: the last one in the file counts, as if it had overwritten the others. A class
 /// object counts before all of them.
-fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) {
+fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMemory> {
     if scan.repeated.is_empty() {
-        return;
+        return Ok(());
     }
-    type Found = (ObjectId, usize, Option<ObjectId>, Option<BasicType>, u32);
+    /// What has an id until now.
+    #[derive(Clone, Copy)]
+    enum Holder {
+        Nothing,
+        ClassObject,
+        /// Offset, class, elements and length of a record.
+        Object(usize, Option<ObjectId>, Option<BasicType>, u32),
+    }
     struct Finder<'s> {
-        ids: &'s IdSet<ObjectId>,
-        found: Vec<Found>,
+        allowance: &'s Allowance,
+        scan: &'s mut Scanned,
+        holders: IdMap<ObjectId, Holder>,
+        /// Offsets of instances of StackChunk that are replaced.
+        gone: Vec<usize>,
+        replaced: u64,
+        failed: Option<NoMemory>,
+    }
+    impl Finder<'_> {
+        fn see(&mut self, id: ObjectId, this: Holder) {
+            let Some(holder) = self.holders.get_mut(&id) else { return };
+            // Records come in the order of the file.
+            let replaced = match holder {
+                Holder::ClassObject => this,
+                Holder::Nothing | Holder::Object(..) => std::mem::replace(holder, this),
+            };
+            if let Holder::Object(offset, class, element, length) = replaced {
+                self.scan.forget(class, element, length);
+                self.replaced += 1;
+                if self.scan.stack_chunks.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok() {
+                    self.failed = self.allowance.push(&mut self.gone, offset).err();
+                }
+            }
+        }
     }
     impl<'a> HeapVisitor<'a> for Finder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
-            if self.ids.contains(&record.id) {
-                self.found.push((record.id, record.offset, Some(record.class), None, 0));
-            }
+            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, 0));
         }
         fn object_array(&mut self, record: ObjectArray<'a>) {
-            if self.ids.contains(&record.id) {
-                self.found.push((record.id, record.offset, Some(record.class), None, record.length));
-            }
+            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, record.length));
         }
         fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-            if self.ids.contains(&record.id) {
-                self.found.push((record.id, record.offset, None, Some(record.element), record.length));
-            }
+            self.see(record.id, Holder::Object(record.offset, None, Some(record.element), record.length));
+        }
+        fn go_on(&mut self) -> bool {
+            self.failed.is_none()
         }
     }
-    let ids: IdSet<ObjectId> = scan.repeated.iter().copied().map(ObjectId).collect();
-    let mut finder = Finder { ids: &ids, found: Vec::new() };
+    let allowance = task.allowance;
+    let holder_bytes = map_bytes::<Holder>(scan.repeated.len());
+    allowance.take(holder_bytes)?;
+    let mut holders: IdMap<ObjectId, Holder> =
+        scan.repeated.iter().map(|id| (ObjectId(*id), Holder::Nothing)).collect();
+    for (_, id) in &scan.class_dumps {
+        holders.entry(*id).and_modify(|holder| *holder = Holder::ClassObject);
+    }
+    let mut finder = Finder { allowance, scan, holders, gone: Vec::new(), replaced: 0, failed: None };
     for chunk in task.chunks {
         chunks::walk(task.bytes, task.id_size, task.known, chunk, &mut finder, |_, _| {});
     }
-    let mut found = finder.found;
-    found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
-    let mut replaced = 0u64;
-    let mut gone = IdSet::default();
-    let classes: IdSet<ObjectId> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
-    let next_ids = found.iter().skip(1).map(|next| Some(next.0)).chain([None]);
-    for (this, next) in found.iter().zip(next_ids) {
-        if Some(this.0) == next || classes.contains(&this.0) {
-            scan.forget(this.2, this.3, this.4);
-            gone.insert(this.1);
-            replaced += 1;
-        }
+    let Finder { scan, holders, mut gone, replaced, failed, .. } = finder;
+    if let Some(failed) = failed {
+        return Err(failed);
     }
-    scan.stack_chunks.retain(|(offset, _)| !gone.contains(offset));
+    drop(holders);
+    allowance.give_back(holder_bytes);
+    gone.sort_unstable();
+    scan.stack_chunks.retain(|(offset, _)| gone.binary_search(offset).is_err());
     if replaced > 0 {
         let text = format!("{replaced} objects are dumped again with the same ID; the last of each is read");
         scan.problems.push(Problem::note(ProblemKind::RepeatedObjects, text, None));
     }
     scan.replaced = replaced;
+    Ok(())
 }

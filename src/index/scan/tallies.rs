@@ -10,7 +10,7 @@ use crate::layout::measurements::{
 use crate::model::problem::Problem;
 use crate::model::tables::RootRow;
 use crate::objects::id_set::Misfit;
-use crate::storage::allowance::Allowance;
+use crate::storage::allowance::{Allowance, map_bytes};
 use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;
 
@@ -44,6 +44,9 @@ pub(crate) struct Tally {
     /// Instances with another number of bytes than the class's fields take.
     pub(crate) mismatched: u64,
 }
+
+/// Bytes of the lengths of one class.
+pub(crate) const LENGTHS_BYTES: u64 = size_of::<Lengths<OBJECT_LENGTHS>>() as u64;
 
 impl Tally {
     pub(crate) fn merge(&mut self, other: Self) {
@@ -128,8 +131,22 @@ impl Scanned {
     /// # Errors
     /// [`NoMemory`] if tables cannot grow by so much.
     pub(crate) fn merge(&mut self, other: Self, allowance: &Allowance) -> Result<(), NoMemory> {
-        for (id, tally) in other.tallies {
-            self.tallies.entry(id).or_default().merge(tally);
+        if self.tallies.is_empty() {
+            self.tallies = other.tallies;
+        } else {
+            let freed = map_bytes::<Tally>(other.tallies.capacity());
+            for (id, tally) in other.tallies {
+                match self.tallies.get_mut(&id) {
+                    Some(known) => {
+                        if known.lengths.is_some() && tally.lengths.is_some() {
+                            allowance.give_back(LENGTHS_BYTES);
+                        }
+                        known.merge(tally);
+                    }
+                    None => allowance.insert(&mut self.tallies, id, tally)?,
+                }
+            }
+            allowance.give_back(freed);
         }
         for (lengths, more) in self.primitive.iter_mut().zip(&other.primitive) {
             lengths.merge(more);

@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering;
 use hprof_parser::{ObjectId, TraceSerial};
 use zerocopy::little_endian::U64;
 
-use crate::storage::id_map::{IdHash, IdMap};
+use crate::storage::allowance::{Allowance, bytes, map_bytes};
+use crate::storage::id_map::IdHash;
+use crate::storage::memory::NoMemory;
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use hprof_parser::resync::KnownClasses;
 
 use super::chunks::Chunk;
-use super::tallies::{ChunkIds, Prev, Run, Scanned, Tally, What};
+use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, Run, Scanned, Tally, What};
 use super::task::{Mode, Task, classes_between};
 use crate::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
@@ -149,14 +151,21 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn finish(mut self) -> Scanned {
         if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
-            self.misfit = cursor.flush(&mut self.counted.repeated).err();
+            self.misfit = cursor.flush(&mut self.counted.repeated, self.task.allowance).err();
+        }
+        let allowance = self.task.allowance;
+        if self.misfit.is_none() && allowance.take(map_bytes::<Tally>(self.tallies.len())).is_err() {
+            self.misfit = Some(Misfit::Memory);
         }
         self.counted.misfit = self.misfit;
-        let mut tallies = IdMap::default();
-        for (id, (tally, _)) in self.classes.ids().zip(self.tallies) {
-            tallies.insert(id, tally);
+        // A scan that could not go on is done again or refused: nothing is asked of it.
+        if self.misfit.is_none() {
+            let freed = bytes::<(Tally, u64)>(self.tallies.capacity()).saturating_add(self.classes.bytes());
+            self.counted.tallies.reserve(self.tallies.len());
+            let tallies = self.tallies.into_iter().map(|(tally, _)| tally);
+            self.counted.tallies.extend(self.classes.ids.into_iter().zip(tallies));
+            allowance.give_back(freed);
         }
-        self.counted.tallies = tallies;
         self.counted
     }
 
@@ -253,7 +262,7 @@ impl<'a> Worker<'a> {
         if self.lists {
             push(&self.task, &mut self.misfit, &mut self.counted.ids, id);
         } else if let Some(cursor) = &mut self.cursor
-            && let Err(why) = cursor.insert(id, &mut self.counted.repeated)
+            && let Err(why) = cursor.insert(id, &mut self.counted.repeated, self.task.allowance)
         {
             self.misfit = Some(why);
         }
@@ -283,8 +292,25 @@ impl<'a> Worker<'a> {
     #[cold]
     fn new_slot(&mut self, class: ObjectId) -> u32 {
         let expected = self.task.known.class(class).flatten().unwrap_or(ANY_LENGTH);
-        self.tallies.push((Tally::default(), expected));
-        self.classes.add(class)
+        let row = (Tally::default(), expected);
+        let added = self.task.allowance.push(&mut self.tallies, row);
+        match added.and_then(|()| self.classes.add(class, self.task.allowance)) {
+            Ok(slot) => slot,
+            Err(_) => {
+                self.misfit = Some(Misfit::Memory);
+                // No slot: nothing is counted any more.
+                u32::MAX
+            }
+        }
+    }
+
+    /// Lengths of an array class, of which there are none until now.
+    #[cold]
+    fn new_lengths(task: &Task<'_>, misfit: &mut Option<Misfit>) -> Box<Lengths<OBJECT_LENGTHS>> {
+        if task.allowance.take(LENGTHS_BYTES).is_err() {
+            *misfit = Some(Misfit::Memory);
+        }
+        Box::default()
     }
 }
 
@@ -321,7 +347,8 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             let slot = self.slot(record.class);
             if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
                 tally.objects += 1;
-                tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
+                let lengths = || Self::new_lengths(&self.task, &mut self.misfit);
+                tally.lengths.get_or_insert_with(lengths).see(record.length);
             }
             if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
                 self.counted.cut_object_arrays += 1;
@@ -387,6 +414,9 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     }
 }
 
+/// Places of a thread's first table of classes.
+const FIRST_PLACES: usize = 1024;
+
 /// Class id -> slot: open addressing with linear probing, at most half full.
 ///
 /// The order of slots does not show in the answer, so the hash may be seeded: no file can choose ids that collide.
@@ -403,7 +433,7 @@ impl Default for ClassSlots {
     fn default() -> Self {
         Self {
             hash: IdHash::default(),
-            table: vec![(ObjectId::NULL, 0); 1024],
+            table: vec![(ObjectId::NULL, 0); FIRST_PLACES],
             ids: Vec::new(),
             last: (ObjectId::NULL, u32::MAX),
         }
@@ -411,8 +441,10 @@ impl Default for ClassSlots {
 }
 
 impl ClassSlots {
-    fn ids(&self) -> std::vec::IntoIter<ObjectId> {
-        self.ids.clone().into_iter()
+    /// Bytes that [`ClassSlots::add`] has taken.
+    fn bytes(&self) -> u64 {
+        let table = if self.table.len() > FIRST_PLACES { self.table.len() } else { 0 };
+        bytes::<(ObjectId, u32)>(table).saturating_add(bytes::<ObjectId>(self.ids.capacity()))
     }
 
     /// Where the search for `class` starts.
@@ -440,19 +472,23 @@ impl ClassSlots {
         }
     }
 
-    fn add(&mut self, class: ObjectId) -> u32 {
+    fn add(&mut self, class: ObjectId, allowance: &Allowance) -> Result<u32, NoMemory> {
         if (self.ids.len() + 1) * 2 > self.table.len() {
             let len = self.table.len() * 4;
+            allowance.take(bytes::<(ObjectId, u32)>(len))?;
             let old = std::mem::replace(&mut self.table, vec![(ObjectId::NULL, 0); len]);
             for (id, slot) in old.into_iter().filter(|(_, slot)| *slot != 0) {
                 self.place(id, slot);
             }
+            if len / 4 > FIRST_PLACES {
+                allowance.give_back(bytes::<(ObjectId, u32)>(len / 4));
+            }
         }
-        self.ids.push(class);
+        allowance.push(&mut self.ids, class)?;
         // A dump of 2^32 classes would be over 100 GB of classes alone.
         let slot = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
         self.place(class, slot);
-        slot - 1
+        Ok(slot - 1)
     }
 
     fn place(&mut self, class: ObjectId, slot: u32) {

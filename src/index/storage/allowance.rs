@@ -6,6 +6,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hprof_parser::ObjectId;
+
+use super::id_map::IdMap;
 use super::memory::{self, Available, Limit, NoMemory};
 
 /// Bytes of tables that are never refused: those of usual dumps.
@@ -62,7 +65,9 @@ impl Allowance {
 
     /// Gives back memory that was freed.
     pub(crate) fn give_back(&self, bytes: u64) {
-        self.reset(self.taken().saturating_sub(bytes));
+        // As one step: threads take in between.
+        let less = |taken: u64| Some(taken.saturating_sub(bytes));
+        let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Bytes that were taken.
@@ -133,6 +138,27 @@ impl Allowance {
         Ok(())
     }
 
+    /// Puts what is new into a map.
+    ///
+    /// # Errors
+    /// As [`Allowance::take`].
+    pub(crate) fn insert<V>(
+        &self,
+        map: &mut IdMap<ObjectId, V>,
+        key: ObjectId,
+        value: V,
+    ) -> Result<(), NoMemory> {
+        if map.len() == map.capacity() {
+            // The old one is there until all is moved.
+            let old = map_bytes::<V>(map.capacity());
+            self.take(map_bytes::<V>(map.len() + 1))?;
+            map.reserve(1);
+            self.give_back(old);
+        }
+        map.insert(key, value);
+        Ok(())
+    }
+
     #[cold]
     fn grow<T>(&self, table: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
         self.count(bytes::<T>(more))?;
@@ -159,6 +185,12 @@ fn limit(available: Available) -> u64 {
 /// Bytes of so many rows.
 pub(crate) fn bytes<T>(rows: usize) -> u64 {
     (rows as u64).saturating_mul(size_of::<T>() as u64)
+}
+
+/// Bytes of a map that has to hold so many ids: it is filled to seven eighths at most, and doubles.
+pub(crate) fn map_bytes<V>(ids: usize) -> u64 {
+    let places = if ids == 0 { 0 } else { (ids as u64).saturating_mul(8).div_ceil(7).next_power_of_two() };
+    places.saturating_mul(size_of::<(ObjectId, V)>() as u64 + 1)
 }
 
 #[cfg(test)]
