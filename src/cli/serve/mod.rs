@@ -9,6 +9,7 @@ mod access;
 mod browser;
 mod connections;
 mod handler;
+mod outstanding;
 mod patience;
 mod questions;
 mod turns;

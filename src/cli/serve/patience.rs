@@ -10,42 +10,50 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// How long a client may take none of what is there for it.
+/// How long a client may take for [`MIN_BYTES`] of what is there for it.
 const WRITE_TIME: Duration = Duration::from_secs(30);
+/// Of an answer, what a client has to take in [`WRITE_TIME`]: 8.5 KiB a second, the least that a slow tunnel carries.
+const MIN_BYTES: usize = 256 << 10;
 
-/// A stream of which each write has to get on within [`WRITE_TIME`].
-pub(super) struct Patience {
-    stream: TcpStream,
-    /// When the write that waits is given up.
+/// A stream whose client has to keep reading.
+pub(super) struct Patience<S> {
+    stream: S,
+    /// When the client is given up, while there is something for it.
     deadline: Pin<Box<Sleep>>,
     is_waiting: bool,
+    /// Bytes taken since the deadline was set.
+    taken: usize,
 }
 
-impl Patience {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, deadline: Box::pin(tokio::time::sleep(WRITE_TIME)), is_waiting: false }
+impl<S> Patience<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, deadline: Box::pin(tokio::time::sleep(WRITE_TIME)), is_waiting: false, taken: 0 }
     }
 
-    fn written<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if done.is_ready() {
-            self.is_waiting = false;
-            return done;
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        done: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = done {
+            self.taken += bytes;
         }
-        if !self.is_waiting {
+        if !self.is_waiting || self.taken >= MIN_BYTES {
             self.is_waiting = true;
+            self.taken = 0;
             self.deadline.as_mut().reset(Instant::now() + WRITE_TIME);
         }
+        // Also where some bytes were taken: one now and then is not enough.
         match self.deadline.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => done,
         }
     }
 }
 
-impl AsyncRead for Patience {
+impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,7 +63,7 @@ impl AsyncRead for Patience {
     }
 }
 
-impl AsyncWrite for Patience {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -78,13 +86,60 @@ impl AsyncWrite for Patience {
         self.stream.is_write_vectored()
     }
 
+    /// hyper flushes when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.written(context, done)
+        self.is_waiting = false;
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.written(context, done)
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// Writes for ever to a client that takes `taken` bytes each `pause`. Returns the error, or `None` after ten minutes.
+    async fn until_given_up(taken: usize, pause: Duration) -> Option<io::ErrorKind> {
+        let (mut client, server) = tokio::io::duplex(64 << 10);
+        let mut patience = Patience::new(server);
+        let reads = async {
+            let mut buffer = vec![0; taken];
+            loop {
+                tokio::time::sleep(pause).await;
+                client.read_exact(&mut buffer).await.unwrap();
+            }
+        };
+        let writes = async {
+            let bytes = vec![0; 4 << 20];
+            loop {
+                let write = poll_fn(|context| Pin::new(&mut patience).poll_write(context, &bytes));
+                if let Err(error) = write.await {
+                    return error.kind();
+                }
+            }
+        };
+        tokio::select! {
+            () = reads => None,
+            error = writes => Some(error),
+            () = tokio::time::sleep(Duration::from_secs(600)) => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_drips_is_given_up() {
+        assert_eq!(until_given_up(16 << 10, Duration::from_secs(5)).await, Some(io::ErrorKind::TimedOut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_slowly_is_not() {
+        assert_eq!(until_given_up(128 << 10, Duration::from_secs(5)).await, None);
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, watch};
 
 use super::locked;
+use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
 use super::worker::{BASELINE, Question, Said};
 use super::workers::{Heard, Kind, Worker};
@@ -34,6 +35,8 @@ const MAX_KEPT_BYTES: usize = 48 << 20;
 const MAX_KEPT: usize = 4096;
 /// Answers that are longer are not kept.
 const MAX_KEPT_ONE: usize = 4 << 20;
+/// Bytes of answers that are kept or being sent. Beyond that nothing new is asked until clients have read theirs or gone.
+const MAX_OUTSTANDING_BYTES: usize = 256 << 20;
 
 /// Limits of questions.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +136,7 @@ struct Asked {
     jobs: HashMap<Key, Arc<Job>>,
     kept: HashMap<Key, Kept>,
     kept_bytes: usize,
+    outstanding: OutstandingBodies,
     /// Counts questions, which is when an answer was last wanted.
     clock: u64,
 }
@@ -240,7 +244,7 @@ impl Questions {
             job.touch();
             return Found::Job(job.clone());
         }
-        if asked.jobs.len() >= MAX_QUESTIONS {
+        if asked.jobs.len() >= MAX_QUESTIONS || asked.outstanding.bytes() > MAX_OUTSTANDING_BYTES {
             return Found::Full;
         }
         let (sender, state) = watch::channel(State::Waiting);
@@ -279,6 +283,7 @@ impl Questions {
         let until = is_for_now.then(|| Instant::now() + MOMENT);
         let last = asked.clock;
         asked.kept_bytes += bytes;
+        asked.outstanding.add(&reply.body);
         asked.kept.insert(key, Kept { reply: reply.clone(), last, until });
         if asked.kept_bytes > MAX_KEPT_BYTES || asked.kept.len() > MAX_KEPT {
             asked.forget_half();

@@ -1,0 +1,47 @@
+//! Bodies of answers that somebody still holds: kept for the next request, or being sent to a client that reads slowly.
+
+use std::sync::{Arc, Weak};
+
+/// Shorter bodies are not counted: as many as there can be connections are little.
+const MIN_COUNTED: usize = 64 << 10;
+
+/// Bodies that exist, each counted once however many connections send it.
+#[derive(Debug, Default)]
+pub(super) struct OutstandingBodies(Vec<Weak<Vec<u8>>>);
+
+impl OutstandingBodies {
+    /// Counts a body for as long as it exists.
+    pub(super) fn add(&mut self, body: &Arc<Vec<u8>>) {
+        if body.len() >= MIN_COUNTED {
+            self.0.push(Arc::downgrade(body));
+        }
+    }
+
+    /// Bytes of the bodies that exist now.
+    pub(super) fn bytes(&mut self) -> usize {
+        self.0.retain(|body| body.strong_count() > 0);
+        self.0.iter().filter_map(Weak::upgrade).map(|body| body.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_counts_once_and_as_long_as_it_is_held() {
+        let mut bodies = OutstandingBodies::default();
+        let (one, other) = (Arc::new(vec![0; MIN_COUNTED]), Arc::new(vec![0; 3 * MIN_COUNTED]));
+        bodies.add(&one);
+        bodies.add(&other);
+        bodies.add(&Arc::new(vec![0; MIN_COUNTED - 1]));
+        let sent_to_many = [other.clone(), other.clone()];
+        assert_eq!(bodies.bytes(), 4 * MIN_COUNTED);
+        drop(other);
+        assert_eq!(bodies.bytes(), 4 * MIN_COUNTED);
+        drop(sent_to_many);
+        assert_eq!(bodies.bytes(), MIN_COUNTED);
+        drop(one);
+        assert_eq!(bodies.bytes(), 0);
+    }
+}
