@@ -80,7 +80,7 @@ pub(crate) fn is_long(target: &str) -> bool {
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
     match Form::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
-        | "finalizers" | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
+        | "finalizers" | "loaders" => true,
         // What is counted in the summary is at hand.
         "histo" => {
             query.contains("retained")
