@@ -205,10 +205,10 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
         "file" if value.is_empty() => return Err("file= needs a name".to_owned()),
         "file" => options.file = Some(value.into()),
         "net" => {
-            let net = value.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-            let net = net.and_then(|(host, port)| {
+            let net = value.rsplit_once(':').and_then(|(host, port)| {
                 let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-                Some((host.to_owned(), port.parse().ok().filter(|port| *port != 0)?))
+                let port = port.parse().ok().filter(|port| *port != 0)?;
+                (!host.is_empty()).then(|| (host.to_owned(), port))
             });
             options.net = Some(net.ok_or_else(|| one_of(name, value, "<host>:<port>"))?);
         }
@@ -318,6 +318,8 @@ mod tests {
             ("cutoff=2", "0 to 1"),
             ("cutoff=NaN", "0 to 1"),
             ("net=7000", "<host>:<port>"),
+            ("net=:7000", "<host>:<port>"),
+            ("net=[]:7000", "<host>:<port>"),
             ("doe=maybe", "y or n"),
             ("file=", "needs a name"),
             ("hep=dump", "unknown option"),

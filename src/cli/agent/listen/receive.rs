@@ -246,10 +246,11 @@ fn start(head: &[u8], is_end: bool) -> Start {
     if needs_more && NAME.starts_with(head) {
         return Start::Open;
     }
-    // The table of `cpu=old` has no header.
+    // The table of `cpu=old` has no header. Empty lines may come before a text's first line, which tells what it is.
+    let has_first_line = head.trim_ascii_start().contains(&b'\n');
     match sniff(head) {
-        Looks::HprofText if head.contains(&b'\n') => Start::Is(Form::Text, None),
-        Looks::HprofText | Looks::Text if needs_more && !head.contains(&b'\n') => Start::Open,
+        Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
+        Looks::HprofText | Looks::Text if needs_more && !has_first_line => Start::Open,
         looks => refused(looks),
     }
 }
@@ -498,6 +499,10 @@ mod tests {
         assert_eq!(said(b"JAVA PROFILE 1.0.1, created", false), "text");
         assert_eq!(said(b"count callee caller ti", false), "open");
         assert_eq!(said(b"count callee caller time\n", false), "text");
+        assert_eq!(said(b"\n", false), "open");
+        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, cre", false), "open");
+        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, created\n", false), "text");
+        assert_eq!(said(b"\nGET / HTTP/1.1\r\n", false), "refused");
         assert_eq!(said(b"GET / HTTP/1.1\r\n", false), "refused");
         assert_eq!(said(b"\x16\x03\x01\x02\0", false), "refused");
         assert_eq!(said(b"JAVA PROFILE 1.0.2\0\0\0\0\x05\0", false), "refused");
