@@ -158,7 +158,7 @@ impl Tmp {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.dir.as_raw_fd()))
     }
 
-    /// Whether the socket is there.
+    /// Returns whether the socket is there.
     ///
     /// # Errors
     /// If there is something else, or somebody else's.

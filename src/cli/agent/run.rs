@@ -143,7 +143,7 @@ impl Args {
     }
 }
 
-/// Whether a command starts a JVM itself, with its arguments as the JVM's.
+/// Returns whether a command starts a JVM itself, with its arguments as the JVM's.
 fn is_launcher(program: &Path) -> bool {
     let name =
         program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();

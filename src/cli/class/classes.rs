@@ -154,7 +154,7 @@ struct Line<'a> {
     row: &'a Row,
     /// The lines that lead to it.
     branch: String,
-    /// How many of its subclasses are shown.
+    /// Number of of its subclasses are shown.
     below: u64,
 }
 

@@ -197,7 +197,7 @@ fn below(args: &Args, object: ObjectId, question: &Question) -> anyhow::Result<O
 }
 
 impl Args {
-    /// Whether retained sizes are wanted.
+    /// Returns whether retained sizes are wanted.
     fn retained(&self) -> bool {
         self.retained || self.sort == Some(SortBy::Retained)
     }

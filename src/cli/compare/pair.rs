@@ -54,7 +54,7 @@ impl PairInput {
         [self.old.input.clone(), self.old.input.of(&self.new)]
     }
 
-    /// Whether nothing but answers and warnings is wanted.
+    /// Returns whether nothing but answers and warnings is wanted.
     pub(crate) fn quiet(&self) -> bool {
         self.old.input.quiet
     }

@@ -89,7 +89,7 @@ fn show(
     Ok(source.outcome(true))
 }
 
-/// Whether only the graph could not be built: no room, no memory, too many objects.
+/// Returns whether only the graph could not be built: no room, no memory, too many objects.
 fn needs_no_graph(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),

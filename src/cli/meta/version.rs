@@ -41,7 +41,7 @@ pub(crate) fn verbose() -> Arg {
     Arg::new("verbose").long("verbose").action(ArgAction::SetTrue).hide(true).requires("version")
 }
 
-/// Whether a command line consists of `--version` and `--verbose`, in any order. The parser ends at `--version`, and sees
+/// Returns whether a command line consists of `--version` and `--verbose`, in any order. The parser ends at `--version`, and sees
 /// nothing after it.
 pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
     let (mut version, mut verbose) = (false, false);

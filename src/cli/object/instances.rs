@@ -111,7 +111,7 @@ fn made(
     (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
 }
 
-/// What was found.
+/// Result of the query.
 struct Found {
     rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
     /// How many there are without `--top`.

@@ -84,7 +84,7 @@ enum Target {
     None(String),
 }
 
-/// What was found.
+/// Result of the query.
 struct Found {
     target: Target,
     /// Rows, also those that `--top` leaves out.

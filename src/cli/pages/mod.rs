@@ -137,7 +137,7 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     }
 }
 
-/// There is no such page.
+/// No such page.
 fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("there is no such page");
     if wants_json {

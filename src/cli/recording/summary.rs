@@ -76,7 +76,7 @@ struct HeapFacts {
 }
 
 impl<'a> Facts<'a> {
-    /// Whether there is a heap dump, and nothing that an agent recorded.
+    /// Returns whether there is a heap dump, and nothing that an agent recorded.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
         let recorded = sites.is_some() || samples.is_some() || times.is_some();

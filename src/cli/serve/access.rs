@@ -34,7 +34,7 @@ pub(super) struct Access {
 #[derive(Debug)]
 struct Once {
     token: String,
-    /// Whether a link on another site may have it.
+    /// `true` if a link on another site may have it.
     is_shared: bool,
 }
 
@@ -82,7 +82,7 @@ fn random(bytes: usize) -> anyhow::Result<String> {
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether two texts are equal, in a time that does not tell where they differ.
+/// Returns whether two texts are equal, in a time that does not tell where they differ.
 fn is_same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -111,7 +111,7 @@ impl Access {
         Ok(token)
     }
 
-    /// Whether a token lets in; one that is good once is then used up.
+    /// Returns whether a token lets in; one that is good once is then used up.
     fn takes(&self, given: &str, is_from_elsewhere: bool) -> bool {
         let mut once = locked(&self.once);
         let is_good = |once: &Once| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
@@ -177,7 +177,7 @@ impl Access {
         if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(Why::Token) }
     }
 
-    /// Whether a Host is a name of this machine, whatever the port.
+    /// Returns whether a Host is a name of this machine, whatever the port.
     fn is_own(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, port)) => (address, port),

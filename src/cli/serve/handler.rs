@@ -397,12 +397,12 @@ fn saved(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Bo
     response
 }
 
-/// Whether a client prefers JSON to HTML, by what it names first.
+/// Returns whether a client prefers JSON to HTML, by what it names first.
 fn wants_json(headers: &HeaderMap) -> bool {
     is_first(headers, "application/json", "text/html")
 }
 
-/// Whether a client names one type, and no other one before it.
+/// Returns whether a client names one type, and no other one before it.
 fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let place = |wanted: &str| accept.split(',').position(|one| one.trim().split(';').next() == Some(wanted));

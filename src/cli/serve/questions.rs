@@ -218,7 +218,7 @@ impl Questions {
         }
     }
 
-    /// Whether a dump is not the one that it was: what is known of it is of another. One that is gone was read as it was.
+    /// Returns whether a dump is not the one that it was: what is known of it is of another. One that is gone was read as it was.
     pub(super) fn is_replaced(&self, number: usize) -> bool {
         let known = number.checked_sub(1).and_then(|at| self.stamps.get(at).copied().flatten());
         let now = self.site.dump(number).and_then(stamp);

@@ -28,7 +28,7 @@ impl Turns {
         Self { all: Semaphore::new(all), long: Semaphore::new(long.clamp(1, all - 1)) }
     }
 
-    /// Whether a question would get a turn at once.
+    /// Returns whether a question would get a turn at once.
     pub(super) fn are_left(&self) -> bool {
         self.all.available_permits() > 0
     }
@@ -42,7 +42,7 @@ impl Turns {
 }
 
 impl Turn<'_> {
-    /// Whether the question may go on that turned out to be long.
+    /// Returns whether the question may go on that turned out to be long.
     pub(super) fn may_be_long(&mut self) -> bool {
         if self.long.is_none() {
             self.long = self.turns.long.try_acquire().ok();

@@ -77,7 +77,7 @@ impl Worker {
         self.kind
     }
 
-    /// Whether it may be asked again.
+    /// Returns whether it may be asked again.
     pub(super) fn is_fresh(&self) -> bool {
         self.questions < MAX_QUESTIONS
     }

@@ -331,7 +331,7 @@ pub(crate) fn index_dir_word(dir: &Path) -> OsString {
     word
 }
 
-/// Whether [`index_dir_word`] has made this word.
+/// Returns whether [`index_dir_word`] has made this word.
 pub(crate) fn is_index_dir_word(word: &OsStr) -> bool {
     word.as_encoded_bytes().starts_with(INDEX_DIR_OPTION.as_bytes())
 }
@@ -356,7 +356,7 @@ pub(crate) struct LayoutArgs {
 }
 
 impl LayoutArgs {
-    /// Whether a layout was given.
+    /// Returns whether a layout was given.
     pub(crate) fn is_given(&self) -> bool {
         self.layout.is_some()
     }

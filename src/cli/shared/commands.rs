@@ -81,7 +81,7 @@ pub(crate) fn lines(steps: &[Step], width: usize) -> Vec<String> {
     lines
 }
 
-/// Whether a name can be typed, and means itself as a pattern.
+/// Returns whether a name can be typed, and means itself as a pattern.
 pub(crate) fn is_typed(name: &str) -> bool {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() && !matches!(c, '\'' | '*' | '\\' | '"' | '!');
     !name.is_empty()

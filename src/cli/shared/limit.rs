@@ -26,7 +26,7 @@ impl<const DEFAULT: usize> Top<DEFAULT> {
         limit(self.top, format, DEFAULT)
     }
 
-    /// Whether the user gave a number.
+    /// Returns whether the user gave a number.
     pub(crate) fn is_given(self) -> bool {
         self.top.is_some()
     }

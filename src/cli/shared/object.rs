@@ -22,7 +22,7 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     }
 }
 
-/// As [`describe`], where the id has a column of its own: names are shortened to fit the terminal, ids are not.
+/// As [`describe`], where the id has a column of its own: names are shortened to fit the terminal, IDs are not.
 pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> String {
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),

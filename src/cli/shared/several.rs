@@ -36,7 +36,7 @@ impl SeveralInput {
         std::iter::once(self.first.clone()).chain(more).collect()
     }
 
-    /// Whether nothing but answers and warnings is wanted.
+    /// Returns whether nothing but answers and warnings is wanted.
     pub(crate) fn quiet(&self) -> bool {
         self.first.quiet
     }

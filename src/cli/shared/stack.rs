@@ -41,7 +41,7 @@ impl StackArgs {
     /// All of each stack.
     pub(crate) const ALL: Self = Self { stack: true, depth: None };
 
-    /// Whether stacks are asked for.
+    /// Returns whether stacks are asked for.
     pub(crate) fn is_shown(&self) -> bool {
         self.stack
     }
@@ -132,7 +132,7 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
-/// Whether a frame is of a native method.
+/// Returns whether a frame is of a native method.
 fn is_native(frame: &Frame) -> bool {
     frame.line == NATIVE
 }

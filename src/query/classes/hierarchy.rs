@@ -26,16 +26,16 @@ pub enum SortBy {
     Name,
 }
 
-/// What is asked of classes.
+/// Filters, order and limits of a list or tree of classes.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Which classes; all if there is no pattern and nothing is `named`.
+    /// Patterns of class names; all classes match if there is no pattern and nothing is `named`.
     pub patterns: Vec<ClassPattern>,
-    /// Classes that are meant beside those, whatever their names are.
+    /// Classes that are selected besides, whatever their names.
     pub named: Option<Vec<ClassNumber>>,
     /// The order of a list.
     pub sort_by: SortBy,
-    /// How many classes a list keeps, or how many subclasses of each class a tree; all by default.
+    /// Number of classes in a list, or of subclasses of each class in a tree; all by default.
     pub top: Option<usize>,
     /// Levels of a tree; all by default.
     pub levels: Option<u32>,
@@ -46,7 +46,7 @@ impl Question {
         self.patterns.is_empty() && self.named.is_none()
     }
 
-    /// Whether a class of this name is meant.
+    /// Returns whether the class is selected.
     fn means(&self, class: ClassNumber, name: &str) -> bool {
         self.is_of_all()
             || self.named.as_ref().is_some_and(|named| named.contains(&class))
@@ -54,35 +54,35 @@ impl Question {
     }
 }
 
-/// A class.
+/// A row of the list or tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The class.
     pub class: ClassNumber,
-    /// Its objects; of java.lang.Class all class objects.
+    /// Number of its objects; of java.lang.Class, all class objects.
     pub instances: u64,
-    /// What they take.
+    /// Shallow size of these objects.
     pub shallow_bytes: u64,
-    /// Classes that extend it directly.
+    /// Number of direct subclasses.
     pub subclasses: u64,
-    /// Its objects and those of all classes below.
+    /// Number of objects of this class and of all its subclasses.
     pub total_instances: u64,
-    /// What those take.
+    /// Shallow size of those objects.
     pub total_shallow_bytes: u64,
-    /// Levels below the first class of its tree; 0 in a list.
+    /// Number of levels below the root of its tree; 0 in a list.
     pub depth: u32,
 }
 
-/// Some classes.
+/// A list or a tree of classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The classes that are kept.
+    /// Rows within `top` and `levels`.
     pub rows: Vec<Row>,
-    /// Classes before `top` and `levels` were taken.
+    /// Number of classes before `top` and `levels` are applied.
     pub total: u64,
 }
 
-/// Figures of all classes, by class number.
+/// Counts and sizes of all classes, by class number.
 struct Figures<'a> {
     summary: &'a Summary,
     table: &'a ClassTable,
@@ -123,14 +123,14 @@ impl<'a> Figures<'a> {
         self.summary.class(class).map_or("", |class| self.summary.class_name(class))
     }
 
-    /// Siblings in the order of a tree.
+    /// Sorts siblings in the order of a tree.
     fn sorted(&self, mut classes: Vec<ClassNumber>) -> Vec<ClassNumber> {
         classes.sort_rows_by_cached_key(|class| (Reverse(self.total(*class)), self.name(*class), *class));
         classes
     }
 }
 
-/// Which classes are shown at all: those that are dumped, or have objects.
+/// Returns whether a class is shown at all: whether it is dumped or has objects.
 fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
@@ -156,14 +156,14 @@ pub fn list(summary: &Summary, question: &Question) -> Answer {
     Answer { rows, total }
 }
 
-/// Draws the tree of classes: below those that match, or from those without a superclass, which is java.lang.Object, and
-/// what else has objects. Subclasses with most instances come first.
+/// Returns the tree of classes: below the classes that match, or else below the classes without a superclass
+/// (java.lang.Object, and any other that has objects). Subclasses with most instances come first.
 pub fn tree(summary: &Summary, question: &Question) -> Answer {
     let figures = Figures::new(summary);
     let table = figures.table;
     let mut answer = Answer::default();
     let mut starts = Vec::new();
-    // By class number: whether it is below a start, or one.
+    // By class number: whether the class is a start or below one.
     let mut inside = vec![false; summary.classes().len()];
     for class in table.top_down() {
         let parent = table.superclass(class);

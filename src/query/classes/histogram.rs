@@ -1,4 +1,4 @@
-//! The class histogram: how many objects there are of each class, and what they take.
+//! The class histogram: number of objects and shallow size of each class.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::dominators::class_counts::{self, Counts};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 
-/// What a row of the histogram stands for.
+/// The grouping of a histogram: what one row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
-    /// A class; classes of the same name from several loaders are several.
+    /// A class; classes of the same name from several loaders have a row each.
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.
@@ -44,23 +44,23 @@ pub enum SortBy {
     Name,
 }
 
-/// What is asked.
+/// Filters, grouping and order of a histogram.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Which classes by name; all if there is neither a pattern nor a class object.
+    /// Patterns of class names; all classes match if there is neither a pattern nor a class object.
     pub patterns: Vec<ClassPattern>,
-    /// Which classes by their class objects.
+    /// Class objects whose classes match.
     pub class_objects: Vec<ObjectId>,
-    /// What a row stands for.
+    /// The grouping: what one row stands for.
     pub group_by: GroupBy,
     /// The order of rows.
     pub sort_by: SortBy,
-    /// How many rows are kept; all by default.
+    /// Number of rows returned; all by default.
     pub top: Option<usize>,
 }
 
 impl Question {
-    /// Whether a class of this name and class object is asked for.
+    /// Returns whether a class of this name and class object is selected.
     pub(super) fn is_meant(&self, name: &str, class_object: Option<ObjectId>) -> bool {
         if self.class_objects.is_empty() {
             return any_matches(&self.patterns, name);
@@ -73,7 +73,7 @@ impl Question {
 /// A class loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loader {
-    /// Object id; 0 is the boot loader.
+    /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
     /// The name of its class, if the loader is in the dump.
     pub class: Option<Arc<str>>,
@@ -82,48 +82,48 @@ pub struct Loader {
 /// A row of the histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
-    /// The number of its group.
+    /// Index of the row's group.
     pub group: usize,
-    /// The class's name in Java source form, or the package's; empty when grouped by loader. Rows share it: a name of
-    /// 64 KB can be that of all classes of a hostile dump.
+    /// Name of the class in Java source form, or of the package; empty if grouped by loader. Rows share it: all classes
+    /// of a hostile dump can have the same name of 64 KB.
     pub name: Arc<str>,
-    /// The loader; `None` when grouped by package, and for classes whose class object is not in the dump.
+    /// The loader; `None` if grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
-    /// Object id of the class object, if the row is of one class that has one.
+    /// Object ID of the class object, if the row stands for one class that has one.
     pub class_object: Option<ObjectId>,
-    /// Classes that the row is of.
+    /// Number of classes in the row.
     pub classes: u64,
     /// Number of objects.
     pub instances: u64,
-    /// What they take together.
+    /// Their shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with them, if that was asked for.
+    /// Their retained size, if requested.
     pub retained_bytes: Option<u64>,
 }
 
-/// Sums over rows.
+/// Totals over rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Number of rows.
     pub rows: u64,
     /// Number of objects.
     pub instances: u64,
-    /// What they take together.
+    /// Their shallow size.
     pub shallow_bytes: u64,
 }
 
 /// A histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// The rows that are kept, in the order asked for.
+    /// The rows within `top`, in the requested order.
     pub rows: Vec<Row>,
-    /// Sums over all rows, also those that `top` leaves out.
+    /// Totals over all rows, including those beyond `top`.
     pub total: Totals,
-    /// Bytes of all objects, or of all reachable ones if only those are counted; whatever patterns select.
+    /// Size of all objects, or of all reachable ones if only those are counted, regardless of patterns.
     pub heap_bytes: u64,
 }
 
-/// Objects of a class: those dumped as such; for java.lang.Class also all class objects.
+/// Number of objects of a class: those dumped as such; of java.lang.Class also all class objects.
 pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
     let class_objects =
         if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
@@ -136,28 +136,28 @@ pub enum Scope {
     /// All objects of the dump.
     #[default]
     All,
-    /// Those that a root leads to.
+    /// Reachable objects.
     Reachable,
-    /// Those that no root leads to.
+    /// Unreachable objects.
     Unreachable,
 }
 
-/// Whether retained sizes are wanted.
+/// Measures of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum With {
     /// Instances and shallow sizes only.
     #[default]
     Counts,
-    /// Retained sizes too.
+    /// Instances, shallow and retained sizes.
     Retained,
 }
 
-/// Bytes of all objects of the dump.
+/// Size of all objects of the dump.
 pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
     summary.numbered_classes().fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number)))
 }
 
-/// What percentages are of.
+/// Size that percentages are relative to.
 fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scope) -> u64 {
     match scope {
         Scope::Reachable => graph.tree.reachable_bytes(),
@@ -165,17 +165,17 @@ fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scop
     }
 }
 
-/// Answers a question for all objects of the dump.
+/// Computes a histogram of all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
     let groups = Groups::asked(summary, question);
     let rows = groups.count(summary, |number, class| all(summary, sizes, number, class));
     finish(rows, question, all_bytes(summary, sizes))
 }
 
-/// Answers a question that needs the graph: for some of the objects only, or with retained sizes.
+/// Computes a histogram that needs the graph: of some of the objects only, or with retained sizes.
 ///
-/// The retained size of a row is that of its reachable objects together, by the dominator tree: what one of them
-/// dominates counts once. Sizes are those of the fitted layout.
+/// The retained size of a row is that of its reachable objects together, by the dominator tree: an object that
+/// several of them dominate counts once. Sizes are those of the fitted layout.
 pub fn histogram_of(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -202,12 +202,12 @@ pub fn histogram_of(
     finish(rows, question, heap_bytes)
 }
 
-/// What there is of each class, by class number.
+/// Number and size of the objects of each class, by class number.
 pub(crate) fn counts(summary: &Summary, graph: &ObjectGraph, scope: Scope) -> Vec<Counts> {
     class_counts::count(graph, positions(graph, scope), summary.classes().len())
 }
 
-/// Where the objects that are counted stand in the dominator tree.
+/// Positions of the counted objects in the dominator tree.
 fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     match scope {
@@ -217,7 +217,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     }
 }
 
-/// Answers a question for objects of a set: for those that a root leads to, those that none leads to, or all.
+/// Computes a histogram of the reachable objects, the unreachable ones, or all.
 pub fn histogram_within(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -233,8 +233,8 @@ pub fn histogram_within(
     finish(Groups::asked(summary, question).count(summary, figures), question, heap_bytes)
 }
 
-/// Answers a question for what an object retains, itself included: all below it in the dominator tree. Percentages are of
-/// that.
+/// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
+/// tree. Percentages are relative to that.
 pub fn histogram_below(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -247,12 +247,12 @@ pub fn histogram_below(
     finish(Groups::asked(summary, question).count(summary, figures), question, graph.tree.retained_bytes(top))
 }
 
-/// What there is of a class, whether reachable or not.
+/// Number and size of the objects of a class, reachable or not.
 pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
 }
 
-/// Sorts, adds up and cuts.
+/// Sorts the rows, computes totals and applies `top`.
 pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -> Histogram {
     let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
     match question.sort_by {
@@ -270,17 +270,17 @@ pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -
     Histogram { rows, total, heap_bytes }
 }
 
-/// What rows stand for: classes, packages or loaders.
+/// Groups of classes: one for each class, package or loader.
 #[derive(Debug, Clone)]
 pub struct Groups {
-    /// By class number: the group of the class, or [`NONE`] if no pattern matches it.
+    /// By class number: index of the group of the class, or [`NONE`] if no pattern matches it.
     pub of_class: Vec<u32>,
-    /// The groups, without any figures yet.
+    /// The groups, with all counts zero.
     pub rows: Vec<Row>,
 }
 
 impl Groups {
-    /// Puts the classes that match the patterns into groups.
+    /// Groups the classes that match the patterns.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
         Self::of(summary, group_by, |_, name| any_matches(patterns, name))
     }
@@ -310,7 +310,7 @@ impl Groups {
                 GroupBy::Package => Row { name: package_label(name).into(), ..Row::default() },
                 GroupBy::Loader => Row { loader: loader(), ..Row::default() },
             };
-            // There are fewer classes than u32 has numbers.
+            // u32 can count all classes.
             let next = u32::try_from(groups.rows.len()).unwrap_or(NONE);
             let group = match group_by {
                 GroupBy::Class => next,
@@ -327,7 +327,7 @@ impl Groups {
         groups
     }
 
-    /// The rows with the figures of their classes; those without objects are left out.
+    /// Returns the rows with the counts of their classes, without rows that have no objects.
     fn count(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Vec<Row> {
         let mut rows = self.rows.clone();
         for ((number, class), group) in summary.numbered_classes().zip(&self.of_class) {
@@ -345,7 +345,7 @@ impl Groups {
     }
 }
 
-/// Texts of a summary, each kept once. There they stand once too: the place tells which it is.
+/// Texts of a summary, copied once each. The summary also stores each once, so that an address identifies a text.
 #[derive(Default)]
 struct Shared(FxHashMap<(*const u8, usize), Arc<str>>);
 
@@ -360,7 +360,7 @@ fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
     Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 
-/// The package of a class; those that have no name get one.
+/// The package of a class, or a placeholder if it is in none.
 pub(crate) fn package_label(class: &str) -> String {
     match names::package(class) {
         "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),

@@ -1,8 +1,8 @@
-//! What class loaders retain with all that they define, and why they are still reachable.
+//! Retained sizes of class loaders with everything that they define, and the paths that keep them reachable.
 //!
-//! A loader, its classes and their instances hold one another: they go together or not at all. So what is freed with a
-//! loader is what all of these retain together. Loaders that define classes of the same names are a group: deployments of
-//! one application, of which all but the last should be gone.
+//! A loader, its classes and their instances reference one another: they are freed together or not at all. So the size
+//! freed with a loader is what all of these retain together. Loaders that define classes of the same names form a group:
+//! deployments of one application, of which all but the last should have been freed.
 
 use std::cmp::Reverse;
 use std::io;
@@ -22,7 +22,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
-/// The loaders of the JVM and of the application: they live as long as the process.
+/// Loaders of the JVM and of the application, which live as long as the process.
 const PERMANENT: &[&str] = &[
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
@@ -33,15 +33,15 @@ const PERMANENT: &[&str] = &[
     "dalvik.system.PathClassLoader",
 ];
 
-/// Objects of a path that are told; of a longer one the middle is left out.
+/// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;
 
-/// Whether a loader lives as long as the process: the boot loader, the platform's and the application's.
+/// Returns whether a loader lives as long as the process: the boot, platform and application loaders do.
 pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
     loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
 }
 
-/// A loader, and what is freed with it.
+/// A loader and what is freed with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderRow {
     /// The loader.
@@ -49,13 +49,13 @@ pub struct LoaderRow {
     /// What it retains with its classes and their instances; `None` if none of them is reachable, and for loaders that live
     /// as long as the process.
     pub with_classes: Option<SetRetained>,
-    /// The group that it is of, by number.
+    /// Index of its group.
     pub group: Option<usize>,
 }
 
 impl LoaderRow {
-    /// What it retains with its classes and their instances; what the loader object retains, if it is a loader that lives
-    /// as long as the process.
+    /// Returns what it retains with its classes and their instances; for a loader that lives as long as the process, what
+    /// the loader object retains.
     pub fn retained_bytes(&self) -> Option<u64> {
         self.with_classes.map(|retained| retained.bytes).or(self.row.retained_bytes)
     }
@@ -64,14 +64,14 @@ impl LoaderRow {
 /// Loaders that define classes of the same names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
-    /// The loaders, ascending: mostly the oldest first, since IDs are addresses and some collectors keep the order of
-    /// objects.
+    /// The loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
+    /// order of objects.
     pub loaders: Vec<ObjectId>,
-    /// The classes of the first, by name, without arrays.
+    /// Classes of the first loader, by name, without array classes.
     pub classes: Vec<ClassNumber>,
-    /// Objects of the classes of all these loaders.
+    /// Number of objects of the classes of all these loaders.
     pub instances: u64,
-    /// What those objects take.
+    /// Shallow size of those objects.
     pub shallow_bytes: u64,
     /// What all loaders retain together, with their classes and instances.
     pub retained: SetRetained,
@@ -80,16 +80,16 @@ pub struct Group {
 /// All loaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaders {
-    /// The loaders, in the order asked for.
+    /// The loaders, in the requested order.
     pub rows: Vec<LoaderRow>,
-    /// Groups of two loaders or more, those that retain most first.
+    /// Groups of two or more loaders, largest retained size first.
     pub groups: Vec<Group>,
 }
 
-/// Finds groups of loaders, and what each loader and each group retains with all that is defined there.
+/// Finds groups of loaders and computes what each loader and each group retains with everything it defines.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a number for each object.
+/// If there is neither memory nor disk space for one number for each object.
 pub fn with_classes(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -99,7 +99,7 @@ pub fn with_classes(
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
     let mut groups = groups(summary, &mut all);
-    // A set for each loader, then one for each group.
+    // One set for each loader, then one for each group.
     let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
     let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
     for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(summary, row.row.id)) {
@@ -124,29 +124,29 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
-/// A group that retains much, and how that is known.
+/// A group with a large retained size, and how that was computed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeGroup {
     /// The group.
     pub(crate) group: Group,
-    /// Its loaders, classes and instances that no other of them dominates, by position, ascending.
+    /// Those of its loaders, classes and instances that no other of them dominates, by ascending position.
     pub(crate) tops: Vec<TreePosition>,
-    /// What each loader retains by the dominator tree alone, most first.
+    /// What each loader retains by the dominator tree alone, largest first.
     pub(crate) of_loaders: Vec<u64>,
 }
 
-/// Groups of at least so many loaders that retain at least so many bytes by the dominator tree alone, which is a lower
-/// bound; what they retain is exact then, and only theirs is looked at.
+/// Groups of at least this many loaders that retain at least this many bytes by the dominator tree alone, which is a
+/// lower bound. Exact sizes are computed only for these groups.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a number for each object.
+/// If there is neither memory nor disk space for one number for each object.
 pub(crate) fn large_groups(
     summary: &Summary,
     graph: &ObjectGraph,
     least_loaders: usize,
     least_bytes: u64,
 ) -> io::Result<Vec<LargeGroup>> {
-    // What is a loader is known by its classes.
+    // An object is known to be a loader because it defines classes.
     let dumped = summary.classes().iter().filter(|class| class.is_dumped());
     let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
     ids.sort_unstable();
@@ -184,7 +184,7 @@ pub(crate) fn large_groups(
     Ok(found)
 }
 
-/// By group and loader: the loader, its classes and their instances.
+/// Members by group and loader: the loader, its classes and their instances.
 fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, group) in groups.iter().enumerate() {
@@ -219,7 +219,7 @@ fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<
     members
 }
 
-/// Sets of loaders, their classes and instances, by the numbers of the sets that each loader is in.
+/// Sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
 fn sets(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -242,7 +242,7 @@ fn sets(
     sets
 }
 
-/// Groups of loaders whose classes have the same names. Array classes come and go with the code that ran.
+/// Groups loaders whose classes have the same names. Array classes are ignored, since they depend on the code that ran.
 fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     let mut classes: FxHashMap<ObjectId, Vec<(&str, ClassNumber)>> = FxHashMap::default();
     for (number, class) in summary.numbered_classes().filter(|(_, class)| class.is_dumped()) {
@@ -278,7 +278,7 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     groups
 }
 
-/// Puts those that retain most first.
+/// Sorts by retained size, largest first.
 fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
     let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
     order.sort_rows_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
@@ -290,25 +290,25 @@ fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
     groups.extend(order.into_iter().map(|(_, group)| group));
 }
 
-/// Classes of one name that several loaders define.
+/// A class name that several loaders define.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateName {
-    /// The class of the first loader, by ID, that can go; of the first at all if none can.
+    /// The class of the first loader, by ID, that can be freed; of the first loader if none can.
     pub first: Duplicate,
-    /// Loaders that define a class of this name.
+    /// Number of loaders that define a class of this name.
     pub loaders: u64,
-    /// Objects of all these classes.
+    /// Number of objects of all these classes.
     pub instances: u64,
-    /// What those take.
+    /// Shallow size of these objects.
     pub shallow_bytes: u64,
     /// What the class objects and their instances retain together; `None` if none is reachable.
     pub retained: Option<SetRetained>,
 }
 
-/// Classes by name, from a list of classes that has those of a name together; those that retain most first.
+/// Groups duplicate classes, given in an order that has equal names together, by name; largest retained size first.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a number for each object.
+/// If there is neither memory nor disk space for one number for each object.
 pub fn duplicate_names(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -338,26 +338,26 @@ pub fn duplicate_names(
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
-    // Sorting keeps the order of those that retain as much: by loaders, then by name.
+    // The sort is stable, so names that retain equally much stay ordered by loaders, then name.
     names.sort_rows_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
     Ok(names)
 }
 
-/// Why an object is reachable: the shortest path to it.
+/// The reason an object is reachable: a shortest path to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// The root where the path starts.
     pub root: RootView,
     /// The objects of the path.
     pub steps: Vec<Step>,
-    /// Objects in the middle that are left out, and behind how many of `steps` they stand.
+    /// `left_out`: number of objects omitted from the middle, and the step after which they were omitted.
     pub left_out: (usize, usize),
-    /// The step with which it becomes interesting: the last one that a static field holds of a class whose loader lives as
-    /// long as the process; 0 if there is none.
+    /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long as
+    /// the process; 0 if there is none.
     pub start: usize,
 }
 
-/// The paths of some loaders, each searched once.
+/// Finds the paths of some loaders, each once.
 pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
     let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
     let addresses = &view.edges.graph.objects.addresses;
@@ -366,7 +366,7 @@ pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHa
 }
 
 fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
-    // What holds it longer than a method runs, if there is such a thing.
+    // Prefers a path that lasts longer than a method call, if there is one.
     let found = beyond_frames::paths(&view.edges, object, 1, Excluded::all());
     let path = found.paths.into_iter().min_by_key(|path| path.through_frame)?.objects;
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
@@ -385,7 +385,7 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
     let half = MAX_PATH / 2;
     let mut steps = view.steps(&path, 0..half);
     steps.extend(view.steps(&path, half + more..path.len()));
-    // That step, and the object that holds it, have to be told.
+    // That step and the object that references it must not be omitted.
     let start =
         if start < half { start } else { start.checked_sub(more).filter(|at| *at > half).unwrap_or(0) };
     Some(Why { root: view.root(*path.first()?), steps, left_out: (more, half), start })

@@ -21,35 +21,35 @@ const CLASS_LOADER: &str = "java.lang.ClassLoader";
 /// The order of loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
-    /// Those that retain most first; those that are no reachable object last.
+    /// Largest retained size first; loaders that are not reachable objects last.
     #[default]
     Retained,
-    /// Those that define most classes first.
+    /// Most defined classes first.
     Classes,
-    /// Most instances of their classes first.
+    /// Most instances of defined classes first.
     Instances,
-    /// Most bytes in instances of their classes first.
+    /// Largest shallow size of these instances first.
     Shallow,
 }
 
 /// A class loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Object id; 0 is the boot loader.
+    /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
-    /// Its class; `None` for the boot loader, and if the loader is not in the dump.
+    /// Class of the loader; `None` for the boot loader, and if the loader is not in the dump.
     pub class: Option<ClassNumber>,
-    /// Its name, if it has one.
+    /// Name of the loader, if it has one.
     pub label: Option<String>,
-    /// Object id of the loader that it asks first; 0 is the boot loader, `None` if that is not known.
+    /// Object ID of the parent loader; 0 is the boot loader, `None` if it is unknown.
     pub parent: Option<ObjectId>,
-    /// Classes that it defines.
+    /// Number of classes that it defines.
     pub classes: u64,
-    /// Objects of those classes.
+    /// Number of objects of those classes.
     pub instances: u64,
-    /// What those objects take.
+    /// Shallow size of those objects.
     pub shallow_bytes: u64,
-    /// What would be freed with the loader; `None` if it is no reachable object.
+    /// Retained size of the loader object; `None` if it is not a reachable object.
     pub retained_bytes: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
     let mut rows: IdMap<ObjectId, Row> = IdMap::default();
     rows.insert(ObjectId::NULL, Row::default());
     for (number, class) in summary.numbered_classes() {
-        // Of classes that are not dumped nothing tells the loader.
+        // The loader of a class that is not dumped is unknown.
         if class.is_dumped() {
             let id = class.loader.into();
             let row = rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
@@ -104,22 +104,22 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
 pub struct Duplicate {
     /// The class.
     pub class: ClassNumber,
-    /// Object id of its loader; 0 is the boot loader.
+    /// Object ID of its loader; 0 is the boot loader.
     pub loader: ObjectId,
-    /// The loader's name, if it has one.
+    /// Name of the loader, if it has one.
     pub loader_label: Option<String>,
-    /// How many loaders define a class of this name.
+    /// Number of loaders that define a class of this name.
     pub loaders: u64,
-    /// Its objects.
+    /// Number of its objects.
     pub instances: u64,
-    /// What they take.
+    /// Shallow size of its objects.
     pub shallow_bytes: u64,
-    /// What the class object retains, its static fields above all; `None` if it is unreachable.
+    /// What the class object retains (mostly by its static fields); `None` if it is unreachable.
     pub retained_bytes: Option<u64>,
 }
 
-/// Classes of the same name that different loaders define: those of most loaders first, then by name. Array classes are
-/// left out, since they come with the classes of their elements.
+/// Finds classes of the same name that different loaders define: most loaders first, then by name. Array classes are
+/// omitted, since they come with the classes of their elements.
 pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -> Vec<Duplicate> {
     let sizes = Sizes::new(summary, None);
     let dumped = summary.numbered_classes().filter(|(_, class)| {
@@ -153,7 +153,7 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
             ));
         }
     }
-    // Sorting keeps the loaders of a name in order.
+    // The sort is stable, so the loaders of a name stay in order.
     duplicates.sort_rows_by_key(|(name, duplicate)| (Reverse(duplicate.loaders), *name));
     duplicates.into_iter().map(|(_, duplicate)| duplicate).collect()
 }

@@ -1,4 +1,4 @@
-//! Questions about classes: the histogram, the hierarchy, class loaders, and class patterns.
+//! Queries about classes: the histogram, the hierarchy, class loaders, and class patterns.
 
 pub mod hierarchy;
 pub mod histogram;

@@ -1,4 +1,4 @@
-//! Class and method patterns: which classes and methods a user means.
+//! Class and method patterns: selecting classes and methods by name.
 //!
 //! * `java.util.HashMap$Node`, `byte[]`: the class of that name;
 //! * `[B`, `java/lang/String`: the same in the JVM's spelling;
@@ -8,8 +8,8 @@
 //! * `com.acme.**`: a glob; `*` and `?` stay within a part of the name, `**` goes across dots;
 //! * `*Cache`, `Map$*`: without a dot, also the name after the last dot.
 //!
-//! A pattern with `$`, `*` or `?` means the name as it is written: `*` matches `$` like any other character, and nothing but
-//! `$` matches `$`. A dot in front of a package's part is no nested class: `lang.String` is not `java.lang.String`.
+//! A pattern with `$`, `*` or `?` is matched as written: `*` matches `$` like any other character, and only `$` matches
+//! `$`. A dot before part of a package name does not separate a nested class: `lang.String` is not `java.lang.String`.
 //!
 //! Methods are `CLASS.METHOD`: `com.acme.Main.run`, `Main.run`, `Node.getKey`, `com.acme.**`, `HashMap.put*`, `run`, `<init>`.
 
@@ -21,13 +21,13 @@ use hprof_parser::names;
 /// A pattern of class names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassPattern {
-    /// As it was given.
+    /// The pattern as given.
     text: String,
-    /// In Java source form.
+    /// The pattern in Java source form.
     glob: String,
-    /// Whether it may match the name after the last dot.
+    /// `true` if it can match the name after the last dot.
     simple: bool,
-    /// Whether it is a name without `$`, which may be that of a nested class.
+    /// `true` if it is a name without `$`, which can be that of a nested class.
     plain: bool,
 }
 
@@ -35,7 +35,7 @@ impl FromStr for ClassPattern {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        // A name that a table has shortened: what is behind the mark may be anything.
+        // A name truncated in a table: the mark stands for any text.
         let glob = names::java_class_name(text).replace('…', "**");
         let simple = !glob.contains('.');
         let plain = !glob.is_empty() && !glob.contains(['$', '*', '?']);
@@ -44,17 +44,18 @@ impl FromStr for ClassPattern {
 }
 
 impl ClassPattern {
-    /// The pattern as it was given.
+    /// Returns the pattern as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a class of this name, in Java source form, is meant.
+    /// Returns whether the pattern matches a class of this name in Java source form.
     pub fn matches(&self, name: &str) -> bool {
         self.matches_as_written(name) || (self.plain && self.matches_nested(name))
     }
 
-    /// The same without nested classes that the pattern does not name by `$`: where one class is wanted, these come first.
+    /// Like [`Self::matches`] without nested classes that the pattern does not name by `$`: these come first where one
+    /// class is wanted.
     pub fn matches_as_written(&self, name: &str) -> bool {
         if self.matches_all_of(name) {
             return true;
@@ -68,7 +69,8 @@ impl ClassPattern {
         if self.plain { self.glob == name } else { glob_matches(self.glob.as_bytes(), name.as_bytes()) }
     }
 
-    /// Whether a nested class is meant: `$` in its name stands where the pattern has a dot, and before the pattern.
+    /// Returns whether the name is that of a nested class that matches: it has `$` where the pattern has a dot, and before
+    /// the part that the pattern matches.
     fn matches_nested(&self, name: &str) -> bool {
         let is_same = |part: &str| {
             part.len() == self.glob.len()
@@ -89,7 +91,7 @@ impl ClassPattern {
 /// A pattern of methods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodPattern {
-    /// Matched as it is written against class and method.
+    /// Pattern matched as written against class and method.
     whole: ClassPattern,
     /// Class and method of a pattern without `$`, `*` and `?`.
     parts: Option<(ClassPattern, String)>,
@@ -109,12 +111,12 @@ impl FromStr for MethodPattern {
 }
 
 impl MethodPattern {
-    /// The pattern as it was given.
+    /// Returns the pattern as given.
     pub fn text(&self) -> &str {
         self.whole.text()
     }
 
-    /// Whether a method of this name (`com.acme.Main.run`) is meant.
+    /// Returns whether the pattern matches a method of this name (`com.acme.Main.run`).
     pub fn matches(&self, qualified: &str) -> bool {
         if self.whole.matches_as_written(qualified) {
             return true;
@@ -131,13 +133,13 @@ impl MethodPattern {
     }
 }
 
-/// Whether any of the patterns matches; all names match no pattern at all.
+/// Returns whether any of the patterns matches; no patterns match all names.
 pub fn any_matches(patterns: &[ClassPattern], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Matches without backtracking: after each byte of the pattern, which starts of the name it can match. Time is at most
-/// the product of both lengths.
+/// Matches without backtracking: tracks, after each byte of the pattern, which prefixes of the name it can match. The time
+/// is at most proportional to the product of both lengths.
 fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
     // `reached[i]`: whether the pattern so far can match the first i bytes of the name.
     let mut reached = vec![false; name.len() + 1];
@@ -153,7 +155,7 @@ fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
             let here = reached.get(at).copied().unwrap_or(false);
             let before = at.checked_sub(1).and_then(|at| name.get(at));
             let matched = if byte == b'*' {
-                // A star matches one more byte, or nothing more.
+                // A star matches one more byte, or nothing.
                 alive = here || (alive && before.is_some_and(|before| crosses || *before != b'.'));
                 alive
             } else {
@@ -200,7 +202,7 @@ mod tests {
             ("**", "anything.at.all", true),
             ("", "a", false),
             ("*[]", "int[]", true),
-            // Names as tables shorten them.
+            // Names as truncated in tables.
             ("Condition…", "java.util.concurrent.locks.AQS$ConditionObject", false),
             ("…$ConditionObject", "java.util.concurrent.locks.AQS$ConditionObject", true),
             ("AbstractQueuedSyn…", "java.util.concurrent.locks.AbstractQueuedSynchronizer", true),
@@ -228,7 +230,7 @@ mod tests {
             ("Map.Node", "java.util.HashMap$Node", false),
             ("util.HashMap.Node", "java.util.HashMap$Node", false),
             ("lang.String", "java.lang.String", false),
-            // With `$` or a glob a pattern means what it says.
+            // A pattern with `$` or a glob is matched as written.
             ("HashMap$Node", "java.util.HashMap$Node", true),
             ("Inner$Deep", "a.Outer$Inner$Deep", false),
             ("Map$Node", "java.util.HashMap$Node", false),

@@ -1,4 +1,4 @@
-//! Class names and object ids that are like one that was not found.
+//! Suggestions: class names and object IDs similar to one that was not found.
 
 use strsim::osa_distance;
 
@@ -9,20 +9,20 @@ use hprof_parser::ObjectId;
 
 use crate::objects::selection::with_digits_of;
 
-/// Names that are offered.
+/// Maximum number of suggested names.
 const MAX_NAMES: usize = 5;
-/// Longer names are not offered: a hostile dump can have one of 64 KB, or of 300 MB.
+/// Maximum length of a suggested name: a hostile dump can have one of 64 KB, or of 300 MB.
 const MAX_BYTES: usize = 1 << 10;
-/// Longer names are not compared letter by letter.
+/// Maximum length of names compared letter by letter.
 const LONGEST: usize = 64;
 
-/// Names of classes that are like `text`, the most like first.
+/// Class names similar to `text`, most similar first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
     class_names_of(classes.map(|class| summary.class_name(class)), text)
 }
 
-/// Those of some names of classes that are like `text`, the most like first.
+/// Those of `names` similar to `text`, most similar first.
 pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
@@ -36,7 +36,7 @@ pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> V
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
-/// Those of some names that are like `text`, the most like first.
+/// Those of `names` similar to `text`, most similar first.
 pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = text.to_lowercase();
     if wanted.is_empty() {
@@ -50,7 +50,7 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
     found.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
-/// Offers names: `did you mean a, b or c?`; nothing if there are none.
+/// Suggests names: `did you mean a, b or c?`; empty if there are none.
 pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.as_slice() {
@@ -60,7 +60,7 @@ pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Offers those of some names that are like `text`; if none is, the first `limit`, after the words `all`.
+/// Suggests those of `names` similar to `text`; if none is, lists the first `limit` after the words `all`.
 pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
     match names_like(text, names.iter().copied()).as_slice() {
         [] => {
@@ -71,14 +71,14 @@ pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) 
     }
 }
 
-/// Ids of objects next to one that is not there, ascending.
+/// IDs of the objects nearest to an ID that does not exist, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     let addresses = &graph.objects.addresses;
-    // Nothing is nearer than what was meant: the `0x` was left out.
+    // The best suggestion is the same digits with `0x`, which was omitted.
     if let Some(meant) = with_digits_of(id).filter(|other| addresses.index_of(*other).is_some()) {
         return vec![meant];
     }
-    // Ids ascend with indices.
+    // IDs ascend with indices.
     let (mut low, mut high) = (0, addresses.objects());
     while low < high {
         let middle = low + (high - low) / 2;
@@ -91,16 +91,16 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     near.filter_map(|object| addresses.id_of(object)).collect()
 }
 
-/// Ids that are offered on each side.
+/// Number of IDs suggested on each side.
 pub(crate) const IDS: u32 = 2;
 
 fn last_part(name: &str) -> &str {
     name.rsplit(['.', '/', '$']).next().unwrap_or(name)
 }
 
-/// How far a name is from the one that is wanted; `None` if they are too different.
+/// Returns the distance between two names; `None` if they are too different.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
-    // `hashmap` is near `concurrenthashmap`, but nearer to `hasmap`.
+    // `hashmap` is similar to `concurrenthashmap`, but more so to `hasmap`.
     let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
     let most = (wanted.len() / 4).clamp(1, 3);
     let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();

@@ -9,7 +9,7 @@ use hprof_parser::ObjectId;
 use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
 use crate::recordings::profile::text::{TextClass, TextHeap};
 
-/// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
+/// Counts classes, packages or loaders, as [`super::histogram::histogram`] does for a binary dump.
 pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), usize> = FxHashMap::default();
@@ -19,7 +19,7 @@ pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
             GroupBy::Class => Row {
                 name: class.name.as_str().into(),
                 loader: loader(class),
-                // Only what has a CLS line has a class object in the text.
+                // Only a class with a CLS line has a class object in the text.
                 class_object: class.class_object.filter(|_| class.loader.is_some()),
                 ..Row::default()
             },

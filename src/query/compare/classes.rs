@@ -1,7 +1,7 @@
-//! What grew by class, package, class loader or superclass.
+//! Comparison of classes, packages, class loaders or superclasses.
 //!
-//! A [`Census`] is what one dump says: figures by key. Two are matched by key. Counts and shallow sizes come from the
-//! summary alone; reachable objects and retained sizes need the graph.
+//! A [`Census`] has the counts and sizes of one dump by key; two are matched by key. Counts and shallow sizes come from
+//! the summary alone; reachable objects and retained sizes need the graph.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,94 +22,94 @@ use hprof_parser::ObjectId;
 use super::names;
 use super::{Change, Status};
 
-/// Superclasses of a class that are compared with it.
+/// Maximum number of superclasses of a class that are compared with it.
 const MAX_SUPERCLASSES: usize = 64;
 
-/// What a row stands for.
+/// The grouping of a comparison: what one row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
-    /// Classes of one name and one loader, both by what they are called in every dump ([`names`]).
+    /// Classes of one name and one loader, both by their names across dumps ([`names`]).
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.
     Package,
     /// All classes of the loaders of one name.
     Loader,
-    /// A class that has subclasses, with all classes below it: such rows contain one another.
+    /// A class that has subclasses, with all classes below it: such rows can contain one another.
     Superclass,
 }
 
-/// What a row is known by in every dump.
+/// Key of a row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// The class or the package; empty of loaders.
+    /// Name of the class or the package; empty for loaders.
     pub name: Arc<str>,
-    /// What its loader is called; `None` of packages, and of classes without a class object.
+    /// Name of the loader; `None` for packages, and for classes without a class object.
     pub loader: Option<Arc<str>>,
 }
 
-/// The figures of a key in one dump.
+/// Counts and sizes of a key in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Classes with objects.
+    /// Number of classes with objects.
     pub classes: u64,
-    /// Class loaders of the classes.
+    /// Number of class loaders of the classes.
     pub loaders: u64,
-    /// Objects.
+    /// Number of objects.
     pub instances: u64,
-    /// What they take together.
+    /// Their shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with the reachable ones, if that was asked for.
+    /// Retained size of the reachable ones, if requested.
     pub retained_bytes: Option<u64>,
 }
 
-/// What is asked of each dump.
+/// Grouping and filter applied to each dump.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// What a row stands for.
+    /// The grouping: what one row stands for.
     pub group_by: GroupBy,
-    /// Which classes; all if there are none.
+    /// Patterns of class names; all classes match if there are none.
     pub patterns: Vec<ClassPattern>,
 }
 
-/// What one dump says.
+/// Counts and sizes of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
-    /// The figures, by key; only of keys with objects.
+    /// Counts and sizes by key; only keys that have objects.
     pub rows: FxHashMap<Key, Figures>,
-    /// The figures of all classes asked for.
+    /// Counts and sizes of all selected classes.
     pub total: Figures,
-    /// Whether there are retained sizes.
+    /// `true` if there are retained sizes.
     pub has_retained: bool,
 }
 
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it stands for.
+    /// Key of the row.
     pub key: Key,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
-    /// Classes.
+    /// Number of classes.
     pub classes: Change,
-    /// Class loaders.
+    /// Number of class loaders.
     pub loaders: Change,
-    /// Objects.
+    /// Number of objects.
     pub instances: Change,
-    /// What they take.
+    /// Their shallow size.
     pub shallow_bytes: Change,
-    /// What they retain, if that was asked for.
+    /// Their retained size, if requested.
     pub retained_bytes: Option<Change>,
 }
 
 impl Census {
-    /// Of all objects of a dump.
+    /// Counts all objects of a dump.
     pub fn new(summary: &Summary, sizes: &Sizes, question: &Question) -> Self {
         Groups::new(summary, question)
             .census(summary, |number, class| histogram::all(summary, sizes, number, class))
     }
 
-    /// Of some objects of a dump, or with retained sizes: those of the fitted layout.
+    /// Counts some objects of a dump, or with retained sizes, by the fitted layout.
     pub fn of_graph(
         summary: &Summary,
         graph: &ObjectGraph,
@@ -140,7 +140,7 @@ impl Census {
         census
     }
 
-    /// Of the HEAP DUMP of a text report.
+    /// Counts the objects of the HEAP DUMP of a text report.
     pub fn of_text(heap: &TextHeap, question: &Question) -> Self {
         let mut census = Self::default();
         let classes = heap.classes.iter().filter(|class| class.instances > 0);
@@ -153,7 +153,7 @@ impl Census {
             let key = match question.group_by {
                 GroupBy::Package => Key { name: histogram::package_label(&class.name).into(), loader: None },
                 GroupBy::Loader => Key { name: "".into(), loader: loader() },
-                // A text does not tell superclasses in a way that all its classes have.
+                // A text does not name the superclasses of all its classes.
                 GroupBy::Class | GroupBy::Superclass => {
                     Key { name: names::stem(&class.name).into(), loader: loader() }
                 }
@@ -171,7 +171,7 @@ impl Census {
         }
     }
 
-    /// Matches an old dump and a new one; what grew most comes first.
+    /// Matches an old dump and a new one; largest growth first.
     pub fn compare(old: &Self, new: &Self, sort_by: SortBy) -> Vec<Row> {
         let has_retained = old.has_retained && new.has_retained;
         let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
@@ -208,10 +208,10 @@ impl Row {
     }
 }
 
-/// The classes of a dump by key.
+/// Classes of a dump by key.
 struct Groups {
     keys: Vec<Key>,
-    /// By class number: its key, or [`NONE`].
+    /// By class number: index of its key, or [`NONE`].
     of_class: Vec<u32>,
     is_with_subclasses: bool,
 }
@@ -244,7 +244,7 @@ impl Groups {
                 GroupBy::Package => Key { name: histogram::package_label(name).into(), loader: None },
                 GroupBy::Loader => Key { name: "".into(), loader: loader() },
             };
-            // There are fewer classes than u32 has numbers.
+            // u32 can count all classes.
             let next = u32::try_from(groups.keys.len()).unwrap_or(NONE);
             let group = *known.entry(key.clone()).or_insert(next);
             if group == next {
@@ -263,7 +263,7 @@ impl Groups {
             .map(|group| group as usize)
     }
 
-    /// The figures of classes, by key.
+    /// Sums the counts of classes by key.
     fn census(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Census {
         let mut sums = vec![Figures::default(); self.keys.len()];
         let mut loaders: FxHashMap<usize, Vec<ObjectId>> = FxHashMap::default();
@@ -278,7 +278,7 @@ impl Groups {
         let all = summary.numbered_classes().zip(counts).zip(classes);
         for (((number, class), Counts { objects, shallow_bytes }), classes) in all {
             let Some(group) = self.group(number).filter(|_| objects > 0) else { continue };
-            // A superclass of the same name has it already.
+            // A superclass of the same name has counted it.
             let mut above = summary.class_table().upwards(number).skip(1).take(MAX_SUPERCLASSES);
             if self.is_with_subclasses && above.any(|above| self.group(above) == Some(group)) {
                 continue;
@@ -320,7 +320,7 @@ impl Groups {
     }
 }
 
-/// The counts of classes with all classes below them.
+/// Counts of classes, each with all classes below it.
 fn with_subclasses(summary: &Summary, own: &[Counts]) -> Vec<Counts> {
     let table = summary.class_table();
     let objects = table.totals(own.iter().map(|own| own.objects).collect());

@@ -1,13 +1,13 @@
-//! How a figure develops over several dumps.
+//! Development of a number over several dumps.
 
-/// The development of a figure over dumps.
+/// The development of a number over several dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Growth {
-    /// It grew in every step.
+    /// Grew in every step.
     EveryStep,
-    /// It grew, never shrank, and not in the last step.
+    /// Grew, never shrank, and stayed the same in the last step.
     Stopped,
-    /// Anything else that changed.
+    /// Changed in any other way.
     Varies,
 }
 
@@ -21,8 +21,8 @@ impl Growth {
         }
     }
 
-    /// Of the figures of dumps in their order; `None` if nothing changed. A step counts if it is at least a twentieth of the
-    /// average one: a few bytes more or less are no growth and no end of one.
+    /// Classifies numbers given in the order of their dumps; `None` if nothing changed. A step counts if it is at least a
+    /// twentieth of the average step: a few bytes more or less are neither growth nor its end.
     pub fn of(figures: &[u64]) -> Option<Self> {
         let (first, last) = (*figures.first()?, *figures.last()?);
         let steps = figures.len().saturating_sub(1) as u64;

@@ -1,8 +1,8 @@
-//! Comparing heaps: two or more dumps, by what means the same in each of them.
+//! Comparison of two or more dumps, by names that mean the same in each of them.
 //!
-//! Object IDs, object indices and class numbers mean nothing in another dump. What is compared is taken from each dump by
-//! itself, as plain data under names ([`classes`], [`places`]), and matched then: only one dump has to be open at a time. Texts
-//! are not kept: [`strings`] compares them where they stand, in both dumps.
+//! Object IDs, object indices and class numbers mean nothing in another dump. The data to compare is extracted from each
+//! dump separately, as plain data under names ([`classes`], [`places`]), and then matched: only one dump has to be open at a
+//! time. Texts are not copied: [`strings`] compares them in place, in both dumps.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -22,7 +22,7 @@ pub mod waste;
 
 pub use growth::Growth;
 
-/// A figure of an old and a new dump.
+/// A number in an old and a new dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     /// In the old dump.
@@ -32,26 +32,26 @@ pub struct Change {
 }
 
 impl Change {
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self { old: self.old.saturating_add(other.old), new: self.new.saturating_add(other.new) }
     }
 
-    /// By how much it grew; negative if it shrank. What does not fit is the nearest number that does.
+    /// Returns the growth, negative if it shrank; saturates.
     pub fn delta(self) -> i64 {
         let size = i64::try_from(self.new.abs_diff(self.old)).unwrap_or(i64::MAX);
         if self.new >= self.old { size } else { -size }
     }
 }
 
-/// What became of something.
+/// Status of a row of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Only in the new dump.
     New,
     /// Only in the old dump.
     Gone,
-    /// In both, and not the same.
+    /// In both, but different.
     Changed,
     /// The same in both.
     Same,
@@ -68,7 +68,7 @@ impl Status {
         }
     }
 
-    /// Of something that is in the old dump, the new one or both.
+    /// Returns the status of a row that is in the old dump, the new one or both.
     pub fn of(is_in_old: bool, is_in_new: bool, is_same: bool) -> Self {
         match (is_in_old, is_in_new) {
             (false, true) => Self::New,
@@ -79,12 +79,12 @@ impl Status {
     }
 }
 
-/// A seed of hashes that two dumps are compared by.
+/// Returns a random seed for hashes by which two dumps are compared.
 pub fn random_seed() -> u64 {
     contents::random_seed()
 }
 
-/// The keys of an old dump and a new one with what each says of them, each key once, in no order.
+/// Joins the maps of an old and a new dump by key, each key once, in no particular order.
 fn matched<'m, K: Eq + Hash, V, S: BuildHasher>(
     old: &'m HashMap<K, V, S>,
     new: &'m HashMap<K, V, S>,

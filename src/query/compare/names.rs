@@ -1,8 +1,8 @@
-//! What classes and class loaders are called in every dump of a program.
+//! Names of classes and class loaders that are the same in every dump of a program.
 //!
-//! The JVM and libraries make classes while a program runs, and number them or name them by addresses: lambdas, proxies,
+//! The JVM and libraries generate classes while a program runs, and number them or name them by addresses: lambdas, proxies,
 //! accessors, generated subclasses. In the next run, or after the next deployment, the same class has another number. Such
-//! a name is reduced to its stem, with `*` for what changes: `com.acme.Shop$$Lambda*`, `jdk.proxy*.$Proxy*`.
+//! a name is reduced to its stem, with `*` for the variable part: `com.acme.Shop$$Lambda*`, `jdk.proxy*.$Proxy*`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,29 +43,29 @@ const MARKS: &[&str] = &[
     "_$$_jvst",
 ];
 
-/// The loader of the JDK's own classes, which is no object.
+/// Name of the loader of the JDK's own classes, which is not an object.
 pub(super) const BOOT_LOADER: &str = "<boot loader>";
-/// A loader of which the dump does not tell the class.
+/// Name of a loader whose class is not in the dump.
 pub(super) const UNKNOWN_LOADER: &str = "<unknown loader>";
 
-/// Beginnings of names that a number follows: of a class, and of a package.
+/// Prefixes of numbered names: of a class, and of a package.
 const NUMBERED: &[&str] = &["$Proxy", "proxy"];
 
-/// Longer names are taken as they are: no generator makes such ones, and a hostile dump can have them everywhere.
+/// Longer names are not reduced: no generator makes such names, and a hostile dump can have them everywhere.
 const MAX_NAME: usize = 4096;
 
-/// The name of a class without what changes from run to run.
+/// Returns the name of a class without the parts that change from run to run.
 pub fn stem(class: &str) -> Cow<'_, str> {
     if class.len() > MAX_NAME {
         return Cow::Borrowed(class);
     }
     let (element, brackets) = class.find("[]").map_or((class, ""), |at| class.split_at(at));
-    // Hidden classes end with an address.
+    // Names of hidden classes end with an address.
     let hidden = element.find("+0x").or_else(|| element.find("/0x"));
     let mark = MARKS.iter().filter_map(|mark| {
         let end = element.find(mark)? + mark.len();
         let next = element.get(end..)?.chars().next()?;
-        // A word that goes on is another word.
+        // A mark followed by more letters is part of another word.
         (mark.ends_with('$') || *mark == "_$$_jvst" || !next.is_alphabetic()).then_some(end)
     });
     let mark = mark.min();
@@ -80,25 +80,25 @@ pub fn stem(class: &str) -> Cow<'_, str> {
     Cow::Owned(parts.collect::<Vec<String>>().join(".") + brackets)
 }
 
-/// The stems of names, each found once: a name of 64 KB can be that of all classes of a hostile dump.
+/// Stems of names, computed once each: all classes of a hostile dump can have the same name of 64 KB.
 #[derive(Debug, Default)]
 pub struct Stems<'a>(FxHashMap<(*const u8, usize), (&'a str, Arc<str>)>);
 
 impl<'a> Stems<'a> {
-    /// The stem of a name that stands where names stand once: the place tells which it is.
+    /// Returns the stem of a name. Each name is stored once, so that its address identifies it.
     pub fn stem(&mut self, name: &'a str) -> Arc<str> {
         let place = (name.as_ptr(), name.len());
         self.0.entry(place).or_insert_with(|| (name, stem(name).into())).1.clone()
     }
 }
 
-/// What is in front of the number that a part of a name ends with, if it is numbered: `$Proxy` of `$Proxy12`.
+/// Returns the prefix of a part of a name that ends with a number, if it is numbered: `$Proxy` of `$Proxy12`.
 fn numbered(part: &str) -> Option<&str> {
     let start = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
     (start.len() < part.len() && NUMBERED.contains(&start)).then_some(start)
 }
 
-/// A name with `*` for each number in it: `pool-*-thread-*`.
+/// Returns a name with each number replaced by `*`: `pool-*-thread-*`.
 pub fn masked(name: &str) -> String {
     let mut masked = String::with_capacity(name.len());
     let mut is_in_number = false;
@@ -114,12 +114,12 @@ pub fn masked(name: &str) -> String {
     masked
 }
 
-/// Two names of one form, with `*` for the numbers in which they differ; the other one if there is one only.
+/// Merges two names of one form, with `*` for the numbers in which they differ; returns the only one if there is one.
 pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
     let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
     let mut name = String::with_capacity(a.len());
     let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
-    // What is a number in one of them is one in the other, or `*`.
+    // A number in one name corresponds to a number or `*` in the other.
     while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
         let (in_a, in_b) = (digits(of_a), digits(of_b));
         if in_a == 0 && in_b == 0 {
@@ -134,7 +134,7 @@ pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
     Some(name)
 }
 
-/// Digits at the start.
+/// Number of digits at the start.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
@@ -143,7 +143,7 @@ fn behind(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// A key with `*` for each number in it, hexadecimal ones too: `order-*`, and `*-*-*-*-*` of most UUIDs.
+/// Returns a key with each number, also hexadecimal ones, replaced by `*`: `order-*`, and `*-*-*-*-*` for most UUIDs.
 pub fn unnumbered(key: &str) -> String {
     let mut unnumbered = String::with_capacity(key.len());
     let mut rest = key;
@@ -158,8 +158,8 @@ pub fn unnumbered(key: &str) -> String {
     unnumbered
 }
 
-/// What a class loader is called: by its class, and the name that it was given. Loaders of one class without names are the
-/// same loader here.
+/// Returns the name of a class loader across dumps: its class, and the name given to it, if any. Loaders of one class
+/// without names count as the same loader.
 pub fn loader(summary: &Summary, loader: ObjectId) -> String {
     if loader.is_null() {
         return BOOT_LOADER.to_owned();
@@ -171,7 +171,7 @@ pub fn loader(summary: &Summary, loader: ObjectId) -> String {
     }
 }
 
-/// The same without the name that it was given, which is a value of the heap.
+/// Returns the name without the one given to the loader, which is a value of the heap.
 pub fn unnamed_loader(text: &str) -> &str {
     text.split_once(" '").map_or(text, |(class, _)| class)
 }

@@ -1,4 +1,4 @@
-//! The JVM's system properties: which have other values.
+//! Comparison of the JVM's system properties.
 
 use rustc_hash::FxHashMap;
 
@@ -7,30 +7,30 @@ use hprof_index::model::summary::Summary;
 use super::Status;
 use crate::sorting::SortRows;
 
-/// What one dump says: values by key. Only of the properties that a summary keeps, which are those that are not secret.
+/// Values of one dump by key. Only the properties that a summary stores, which are those that are not secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census(FxHashMap<String, String>);
 
 /// A row of a comparison: a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its key.
+    /// Key.
     pub key: String,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
-    /// Its value in the old dump, if it is there.
+    /// Value in the old dump, if present.
     pub old: Option<String>,
-    /// Its value in the new dump, if it is there.
+    /// Value in the new dump, if present.
     pub new: Option<String>,
 }
 
 impl Census {
-    /// Of a dump.
+    /// Reads a dump.
     pub fn new(summary: &Summary) -> Self {
         Self(summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
 
-    /// Whether the dump tells none.
+    /// Returns whether the dump has no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! GC roots by kind: which kinds grew, and what they hold.
+//! Comparison of GC roots by kind.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use hprof_parser::RootKind;
 
 use super::{Change, Status};
 
-/// What one dump says: figures by kind.
+/// Figures of one dump by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census(FxHashMap<RootKind, KindRow>);
 
@@ -20,18 +20,18 @@ pub struct Census(FxHashMap<RootKind, KindRow>);
 pub struct Row {
     /// The kind.
     pub kind: RootKind,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// Number of roots.
     pub roots: Change,
     /// Number of objects: one can be a root more than once.
     pub objects: Change,
-    /// What the objects retain, by the dominator tree: what one of them dominates counts once.
+    /// Retained size of the objects, by the dominator tree: an object that several of them dominate counts once.
     pub retained_bytes: Change,
 }
 
 impl Census {
-    /// Of a dump.
+    /// Reads a dump.
     pub fn new(graph: &ObjectGraph) -> Self {
         roots::by_kind(graph).into_iter().collect()
     }

@@ -18,11 +18,11 @@ use super::{Change, Status};
 /// A dump that Strings are read from.
 #[derive(Debug, Clone, Copy)]
 pub struct Dump<'a> {
-    /// Its summary.
+    /// Summary of the dump.
     pub summary: &'a Summary,
-    /// Its graph.
+    /// Graph of the dump.
     pub graph: &'a ObjectGraph,
-    /// Its bytes.
+    /// Bytes of the dump.
     pub bytes: &'a [u8],
 }
 
@@ -33,23 +33,23 @@ pub struct Census {
     basis: Basis,
 }
 
-/// Which rows are kept.
+/// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// All.
     All,
-    /// Those that are not the same in both dumps.
+    /// Texts that differ between the dumps.
     Changed,
 }
 
 /// A row of a comparison: a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// Strings that have it.
     pub count: Change,
-    /// What these take with their arrays; an array that several Strings share counts for the first of them.
+    /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
     pub total_bytes: Change,
     place: Place,
 }
@@ -61,7 +61,7 @@ enum Place {
     New(usize),
 }
 
-/// What was found.
+/// Result of the query.
 #[derive(Debug)]
 pub struct Compared {
     /// The rows; those whose copies take more than before come first.
@@ -76,12 +76,12 @@ pub struct Compared {
     new: Answer,
 }
 
-/// What a row's Strings say.
+/// Contents of a row's Strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// The text, or its beginning.
     pub text: String,
-    /// Whether `text` is not all of it.
+    /// `true` if `text` is truncated.
     pub is_cut: bool,
     /// UTF-16 units.
     pub length: u64,
@@ -94,7 +94,7 @@ impl<'a> Dump<'a> {
 }
 
 impl Census {
-    /// Of a dump; `other` is that of the dump with which it is compared, if there is one already.
+    /// Reads a dump; `other` is the census of the dump to compare with, if it exists.
     ///
     /// # Errors
     /// If there is neither memory nor disk space for a few numbers for each String.
@@ -169,7 +169,7 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Of what was found in these dumps, cut to `most` characters.
+    /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
     pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
         let reader = |dump: Dump<'a>, answer: &'a Answer| {
             Reader::new(dump.summary, dump.graph, dump.bytes, answer, (Rows::Strings, most))

@@ -1,9 +1,9 @@
-//! Threads by name: which are new or gone, how many there are of a pool, whether they are where they were.
+//! Comparison of threads by name: new and gone threads, sizes of pools, changed stacks.
 //!
 //! Names that differ only in numbers are one row, with `*` for the numbers in which they differ: `pool-1-thread-*` is a
-//! pool, whose numbers go up while it runs, `pool-*-thread-*` pools that are made again and again. A name that is the only
-//! one of its form in both dumps stands for itself. Which of these it is, is known only when both dumps are: a [`Census`]
-//! counts by form.
+//! pool whose numbers increase while it runs, `pool-*-thread-*` are pools created again and again. A name that is the
+//! only one of its form in both dumps has a row of its own. Which case applies is known only once both dumps have been
+//! read: a [`Census`] counts by form.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::{Change, Status};
 /// Threads that are read at a time.
 const CHUNK: usize = 1 << 12;
 
-/// What a row is known by in every dump.
+/// Key of a row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     /// The name with `*` for all its numbers; `None` of threads that have none.
@@ -32,15 +32,15 @@ struct Key {
     is_virtual: bool,
 }
 
-/// What several say of one thing.
+/// A value common to several threads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Said<T> {
-    /// Nobody said anything.
+    /// No value yet.
     #[default]
     Nothing,
-    /// All said this.
+    /// The same value for all.
     One(T),
-    /// Not all said the same.
+    /// Different values.
     Several,
 }
 
@@ -76,7 +76,7 @@ struct Figures {
     stacks: Vec<u128>,
 }
 
-/// What one dump says.
+/// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
     rows: FxHashMap<Key, Figures>,
@@ -84,12 +84,12 @@ pub struct Census {
     pub threads: u64,
 }
 
-/// Whether threads are where they were.
+/// Comparison of the stacks of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
     /// The stacks are the same, each counted once: class, method and line of all frames.
     Same,
-    /// They are not.
+    /// The stacks differ.
     Other,
 }
 
@@ -108,28 +108,28 @@ impl Stack {
 pub struct Row {
     /// The name; with `*` for the numbers in which names differ.
     pub name: Option<String>,
-    /// Whether these are virtual threads.
+    /// `true` for virtual threads.
     pub is_virtual: bool,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
-    /// How many threads.
+    /// Number of threads.
     pub threads: Change,
-    /// What they retain together; a thread that another one dominates counts once.
+    /// Their retained size together; a thread that another one dominates counts once.
     pub retained_bytes: Change,
     /// The state of all of them in the old dump, if it is one.
     pub state_old: Option<State>,
     /// The state of all of them in the new dump, if it is one.
     pub state_new: Option<State>,
-    /// Whether they are where they were, if there are stacks in both dumps.
+    /// Comparison of their stacks, if both dumps have stacks.
     pub stack: Option<Stack>,
-    /// The name of their group, in the new dump if they are there, if it is one.
+    /// Name of their group (in the new dump, if they are in it), if it is the same for all.
     pub group: Option<Arc<str>>,
-    /// Whether the JVM ends without waiting for them, likewise.
+    /// `true` if they are daemon threads, likewise.
     pub is_daemon: Option<bool>,
 }
 
 impl Census {
-    /// Of a dump. Stacks are compared by hashes: `seed` is that of both dumps.
+    /// Reads a dump. Stacks are compared by hashes: `seed` must be the same for both dumps.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], seed: u64) -> Self {
         let threads = Threads::new(heap, graph, bytes);
         // Stacks are read by themselves, without what they hold.
@@ -188,7 +188,7 @@ impl Row {
             let is_same = old.map(|old| &old.stacks) == new.map(|new| &new.stacks);
             if is_same { Stack::Same } else { Stack::Other }
         });
-        // Which numbers the names of a pool have just now says nothing.
+        // The numbers in the names of a pool at the moment are irrelevant.
         let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
         let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
         Self {

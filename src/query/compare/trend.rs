@@ -1,4 +1,4 @@
-//! How heaps develop over three or more dumps: what grows in every step, and what has stopped growing.
+//! Development of heaps over three or more dumps: what grows in every step, and what has stopped growing.
 
 use std::cmp::Reverse;
 
@@ -22,17 +22,17 @@ pub struct Row {
     pub bytes: Vec<u64>,
     /// Objects by dump.
     pub objects: Vec<u64>,
-    /// How it develops.
+    /// Development of the bytes.
     pub growth: Option<Growth>,
 }
 
 impl Row {
-    /// By how much it grew from the first dump to the last.
+    /// Returns the growth in bytes from the first dump to the last.
     pub fn delta(&self) -> i64 {
         ends(&self.bytes).delta()
     }
 
-    /// By how many objects it grew from the first dump to the last.
+    /// Returns the growth in objects from the first dump to the last.
     pub fn objects_delta(&self) -> i64 {
         ends(&self.objects).delta()
     }
@@ -42,15 +42,16 @@ fn ends(figures: &[u64]) -> Change {
     Change { old: figures.first().copied().unwrap_or(0), new: figures.last().copied().unwrap_or(0) }
 }
 
-/// What has stopped growing, or rises and falls, is told from this part of the largest heap on: less is noise.
+/// Anything that has stopped growing, or that rises and falls, is reported from this fraction of the largest heap on:
+/// less is noise.
 const LEAST_PART_OF_OTHERS: u64 = 100;
 
-/// The smallest changes from the first dump to the last that are told.
+/// Smallest changes from the first dump to the last that are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Least {
-    /// Of what grows in every step.
+    /// For rows that grow in every step.
     pub growing: u64,
-    /// Of anything else.
+    /// For all other rows.
     pub others: u64,
 }
 
@@ -68,12 +69,12 @@ impl Least {
     }
 }
 
-/// Which developments are wanted.
+/// Selection of developments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// What grows in every step, and what has stopped growing.
+    /// Rows that grow in every step, and rows that have stopped growing.
     Growing,
-    /// All that changes.
+    /// All rows that change.
     All,
 }
 
@@ -87,8 +88,8 @@ impl Which {
     }
 }
 
-/// The classes of dumps, in the order of these. `least` is the smallest change from the first to the last that is told, if it
-/// is given.
+/// Rows by class, with figures in the order of the dumps. `least` overrides the smallest change from the first dump to
+/// the last that is reported.
 pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
     let least = Least::new(least, &heaps);
@@ -122,7 +123,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     if which == Which::All {
         found.extend(explained(&aligned, least.others));
     }
-    // A place that contains another, or is in one, is told by the first.
+    // A place that contains another, or is in one, is represented by the first.
     let (mut told, mut above_told) = (FxHashSet::default(), FxHashSet::default());
     found.retain(|place| {
         let path = aligned.path(*place);
@@ -149,7 +150,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     (sorted(rows.collect()), least)
 }
 
-/// What goes on growing first, then by growth.
+/// Sorts rows that continue to grow first, then by growth.
 fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_rows_by(|a, b| {
         let order = |row: &Row| (row.growth, Reverse(row.delta()));

@@ -1,4 +1,4 @@
-//! Memory spent for nothing, by kind: what of it grew.
+//! Comparison of waste by kind.
 
 use std::cmp::Reverse;
 
@@ -9,18 +9,18 @@ use crate::waste::{Kind, Waste};
 
 use super::{Change, Status};
 
-/// What is wasted of a kind in one dump.
+/// Waste of a kind in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Figures {
     count: u64,
     wasted_bytes: u64,
 }
 
-/// What one dump says.
+/// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
     kinds: FxHashMap<Kind, Figures>,
-    /// What would be freed if all kinds were mended; no byte counts twice.
+    /// Size freed if all kinds were fixed; no byte counts twice.
     pub wasted_bytes: u64,
 }
 
@@ -29,16 +29,16 @@ pub struct Census {
 pub struct Row {
     /// The kind.
     pub kind: Kind,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
-    /// How many objects.
+    /// Number of objects.
     pub count: Change,
-    /// What would be freed if this kind alone were mended.
+    /// Size freed if only this kind were fixed.
     pub wasted_bytes: Change,
 }
 
 impl Census {
-    /// Of what was found in a dump.
+    /// Takes the figures from the findings of a dump.
     pub fn new(waste: &Waste) -> Self {
         let figures = waste
             .rows

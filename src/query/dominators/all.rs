@@ -14,15 +14,15 @@ use super::nodes;
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
-    /// Its class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with it.
+    /// Retained size.
     pub retained_bytes: u64,
-    /// Object id of its immediate dominator; `None` if nothing but the roots dominates it.
+    /// Object ID of its immediate dominator; `None` if nothing but the roots dominates it.
     pub dominator: Option<ObjectId>,
 }
 
@@ -35,7 +35,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Of the objects of this graph.
+    /// Prepares rows of the objects of this graph.
     pub fn new(graph: &'a ObjectGraph) -> Self {
         graph.check_tree();
         Self { graph, ids: graph.objects.addresses.ids(), labels: graph.labels() }
@@ -57,7 +57,7 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// Ids and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in
+    /// IDs and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in
     /// memory.
     #[allow(clippy::cast_possible_truncation)]
     fn objects(&self, chunk: Range<TreePosition>) -> Vec<Row> {

@@ -1,9 +1,9 @@
-//! A bounded picture of the dominator tree: areas within areas, as many as can be looked at.
+//! A bounded view of the dominator tree: nested areas, as many as can be displayed.
 //!
-//! The tree is opened where it is largest, until there are as many areas as asked for. Memory is divided where it
+//! The tree is opened where it is largest, until there are as many areas as requested. It is divided where memory
 //! divides: an object that merely holds another one is folded into that one's area. The largest children of an object
-//! are areas of their own; the others are merged by class, and what is too small is summed up. Objects of one class
-//! that dominate one another, as the links of a list or the nodes of a tree do, are one area.
+//! are areas of their own; the others are merged by class, and small ones are summed up. Objects of one class that
+//! dominate one another, such as the links of a list or the nodes of a tree, are one area.
 //!
 //! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range
 //! of positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
@@ -41,12 +41,12 @@ const OF_LINK: u64 = 25;
 /// Levels of merged areas below one object.
 const MERGED_LEVELS: u32 = 12;
 
-/// Which picture is asked for.
+/// Start and size of the view.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
-    /// Where it starts.
+    /// The start of the view.
     pub start: Start,
-    /// How many areas are made at most, the first included.
+    /// Maximum number of areas, including the first.
     pub max_areas: usize,
     /// Areas that retain less than this share of the start are not made; 0.01 is 1 percent.
     pub min_share: f64,
@@ -66,27 +66,27 @@ impl Default for Question {
 /// it retains is not divided: see [`Area::undivided_bytes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
-    /// What it is of.
+    /// The objects of the area.
     pub what: What,
-    /// What would be freed with it. Of an object with a chain: with the outermost object.
+    /// Retained size. For an object with a chain: that of the outermost object.
     pub retained_bytes: u64,
     /// The number of objects that would be freed with it, those of `what` included.
     pub retained_objects: u64,
-    /// What the objects of `what` take themselves, those of its chain included.
+    /// Shallow size of the objects of `what`, including its chain.
     pub shallow_bytes: u64,
     /// The areas in it, those that retain most first; [`What::Others`] last.
     pub children: Vec<Area>,
 }
 
 impl Area {
-    /// What it retains that is neither its own nor in its children: 0 if it has children.
+    /// Returns the retained size that is neither its own nor in its children: 0 if it has children.
     pub fn undivided_bytes(&self) -> u64 {
         let divided = |sum: u64, child: &Self| sum.saturating_add(child.retained_bytes);
         self.retained_bytes.saturating_sub(self.children.iter().fold(self.shallow_bytes, divided))
     }
 }
 
-/// What an area is of.
+/// The objects of an area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// All reachable objects: the start is the roots.
@@ -95,9 +95,9 @@ pub enum What {
     Object {
         /// Object ID.
         id: ObjectId,
-        /// Its class, if the dump tells.
+        /// Class, if it is in the dump.
         class: Option<ClassNumber>,
-        /// Of a class object: the class that it represents.
+        /// For a class object: the class that it represents.
         represents: Option<ClassNumber>,
         /// A few words that tell it from others. Not escaped.
         label: Option<String>,
@@ -107,16 +107,16 @@ pub enum What {
     /// Objects of one class below the same parent that are no areas of their own, and those of the class that they
     /// dominate without another class between.
     Merged {
-        /// The class, if the dump tells.
+        /// Class, if it is in the dump.
         class: Option<ClassNumber>,
-        /// How many.
+        /// Number of them.
         objects: u64,
         /// The object that dominates them immediately; none if that is the roots or merged objects.
         parent: Option<ObjectId>,
     },
     /// Everything else below the same parent.
     Others {
-        /// How many objects, on all levels.
+        /// Number of objects, on all levels.
         objects: u64,
     },
 }
@@ -126,9 +126,9 @@ pub enum What {
 pub struct ChainLink {
     /// Object ID.
     pub id: ObjectId,
-    /// Its class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// Of a class object: the class that it represents.
+    /// For a class object: the class that it represents.
     pub represents: Option<ClassNumber>,
 }
 
@@ -178,7 +178,7 @@ fn least(all: u64, min_share: f64) -> u64 {
     ((all as f64 * min_share).ceil() as u64).max(1)
 }
 
-/// So many percent of something.
+/// Returns a percentage of a size.
 fn percent(bytes: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bytes) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
@@ -192,12 +192,12 @@ struct Figures {
     own_objects: u64,
 }
 
-/// What an area is made of.
+/// Contents of an area.
 #[derive(Debug, Clone, Copy)]
 enum Inside {
-    /// It is not divided.
+    /// Not divided.
     Whole,
-    /// What an object dominates, or the roots.
+    /// The objects dominated by an object or by the roots.
     Below(Start),
     /// The nodes below a node of a merged tree.
     Merged { tree: usize, node: usize },
@@ -217,7 +217,7 @@ struct MergedTree {
     nodes: Vec<Node>,
     /// By node: those right below, those that retain most first.
     children: Vec<Vec<usize>>,
-    /// What dominates the nodes at the top.
+    /// Dominator of the nodes at the top.
     parent: Option<ObjectId>,
 }
 
@@ -311,7 +311,7 @@ impl Picture<'_, '_> {
         self.add(parent, what, figures, Inside::Below(Start::Object(at)));
     }
 
-    /// Whether objects of one class follow one another from here on: links of a list, nodes of a tree.
+    /// Returns whether objects of one class follow one another from here on: links of a list, nodes of a tree.
     fn is_run(&self, position: TreePosition) -> bool {
         let tree = &self.graph.tree;
         let class = |at| tree.object_at(at).and_then(|object| self.graph.objects.class(object));

@@ -17,7 +17,7 @@ use super::preorder;
 const BATCH: u32 = 1 << 18;
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 14;
-/// Objects ahead of which classes are asked for.
+/// Prefetch distance in objects.
 const AHEAD: usize = 16;
 /// Parts of the tree that are not worth another thread.
 const FEW: usize = 64;
@@ -29,7 +29,7 @@ const MAX_SUPERCLASSES: usize = 64;
 pub struct Counts {
     /// Number of objects.
     pub objects: u64,
-    /// What they take together.
+    /// Their shallow size.
     pub shallow_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize
     count_if(graph, positions, classes, |_| true)
 }
 
-/// As [`count`], of some objects only.
+/// Like [`count`], for some objects only.
 pub(crate) fn count_if(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -98,8 +98,8 @@ fn add_objects(
     }
 }
 
-/// Calls `visit` with the objects at some positions, in order, and the numbers of their classes; [`NONE`] if it is not
-/// known. Classes lie all over memory, so they are asked for ahead.
+/// Calls `visit` with the objects at some positions, in order, and the numbers of their classes; [`NONE`] if unknown.
+/// Classes are scattered over memory, so they are prefetched.
 fn each_class(
     tree: &Tree,
     labels: &Labels<'_>,
@@ -125,11 +125,10 @@ pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     counts
 }
 
-/// What the objects of each group retain together. `of_class` says by class number which group a class belongs to, or
-/// [`NONE`].
+/// Retained size of each group of objects. `of_class` maps a class number to the group of the class, or [`NONE`].
 ///
-/// What an object dominates belongs to the object. So a group retains what those of its objects retain that no other
-/// object of the group dominates.
+/// Whatever an object dominates belongs to the object. So the retained size of a group is the sum over those of its
+/// objects that no other object of the group dominates.
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut pass = Pass::new(groups);
     let group = |_, class: u32| of_class.get(class as usize).copied().unwrap_or(NONE);
@@ -138,7 +137,7 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
     pass.retained
 }
 
-/// As [`retained`], where an object also belongs to the groups of all superclasses of its class.
+/// Like [`retained`], where an object also belongs to the groups of all superclasses of its class.
 pub fn retained_with_subclasses(
     graph: &ObjectGraph,
     summary: &Summary,
@@ -167,8 +166,8 @@ pub fn retained_with_subclasses(
     pass.retained
 }
 
-/// Visits the objects at some positions in preorder: position, depth, what `look_up` says of the object and the number of
-/// its class ([`NONE`] if it is not known), shallow bytes.
+/// Visits the objects at some positions in preorder: position, depth, the result of `look_up` for the object and the
+/// number of its class ([`NONE`] if unknown), shallow bytes.
 pub(crate) fn pass<T: Copy + Default + Send + Sync>(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -214,7 +213,7 @@ struct Pass {
     retained: Vec<u64>,
     /// Groups with an object that the current one is dominated by.
     is_open: Vec<bool>,
-    /// Those objects, the outermost of each group: depth, group, shallow bytes of all objects before.
+    /// The outermost objects of each group: depth, group, shallow bytes of all objects before.
     open: Vec<(u32, u32, u64)>,
     /// Shallow bytes of all objects so far.
     bytes: u64,

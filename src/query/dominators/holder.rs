@@ -1,7 +1,7 @@
-//! Which field an object is known by: `orders.OrderIndex.byNumber.table` for the array in the map in that field.
+//! The field that identifies an object: `orders.OrderIndex.byNumber.table` for the array in the map in that field.
 //!
-//! What dominates an object need not be what a programmer calls it by: an array is in a field of a map, and the map in a field
-//! of the program's class, while a thread's stack holds the array as well.
+//! The dominator of an object need not be what a programmer calls it by: an array is in a field of a map, and the map
+//! in a field of the program's class, while a thread's stack references the array as well.
 
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
@@ -11,11 +11,11 @@ use hprof_parser::names;
 
 /// Fields of a name.
 const MAX_FIELDS: usize = 4;
-/// Referrers of an object that are looked at.
+/// Maximum number of referrers of an object examined.
 const MAX_REFERRERS: usize = 8;
 
-/// The field that an object is known by: the class that declares it and the names of the fields from there to the object.
-/// `None` if several objects hold it, or only objects of the JDK.
+/// Returns the field that identifies an object: the class that declares it and the names of the fields from there to
+/// the object. `None` if several objects reference it, or only objects of the JDK.
 pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut held = object;

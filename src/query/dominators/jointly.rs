@@ -1,8 +1,9 @@
-//! What some objects retain together, found from what they dominate.
+//! Joint retained size of objects, computed from what they dominate.
 //!
-//! Let S be the objects, all that counts is reachable, and let D be what single objects of S dominate, themselves
-//! included: ranges of positions in the dominator tree. The objects retain D, and perhaps others that only several of
-//! them hold together. Let X be those others. An object is *alive* if a path leads to it from a root past S.
+//! Let S be the set of objects, all reachable, and let D be everything dominated by single objects of S, themselves
+//! included: ranges of positions in the dominator tree. The objects retain D, and perhaps other objects that only
+//! several of them hold together. Let X be those others. An object is *alive* if a path from a root that avoids S
+//! reaches it.
 //!
 //! 1. No path that leads past S steps on D: every path to an object of D steps on S. And what is neither alive nor in D
 //!    is in X.
@@ -39,28 +40,28 @@ use super::walk::{Marks, Outward};
 
 /// Positions or objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
-/// Of so many reachable objects one may be visited.
+/// At most one in this many reachable objects is visited.
 const VISITED: u32 = 64;
-/// Of so many reachable objects one referrer may be looked at in searches for a root, and so many anyway.
+/// At most one in this many reachable objects is examined as a referrer in searches for a root, but at least this many.
 const LOOKED_AT: u32 = 32;
 const LOOKED_AT_ANYWAY: u32 = 1 << 14;
 /// Objects on which a search for a root steps, and referrers of each that it looks at.
 const MAX_STEPS: usize = 32;
 const MAX_REFERRERS: usize = 64;
 
-/// How far it goes before it is left to a walk from the roots.
+/// Limits after which a walk from the roots takes over.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Objects that are dominated: the more they are, the fewer a walk from the roots meets.
     pub dominated: u32,
     /// Objects that are visited beyond those that are dominated.
     pub visited: u32,
-    /// Referrers that are looked at in searches for a root; without them, more objects are visited.
+    /// Maximum number of referrers examined in searches for a root; without them, more objects are visited.
     pub looked_at: u32,
 }
 
 impl Limits {
-    /// What costs less than the walk.
+    /// Returns limits within which the search is cheaper than the walk.
     pub fn of(tree: &Tree) -> Self {
         let reachable = tree.reachable();
         Self {
@@ -71,19 +72,19 @@ impl Limits {
     }
 }
 
-/// What objects retain.
+/// Joint retained set of some objects.
 pub(super) struct Jointly {
-    /// What they dominate.
+    /// Everything that they dominate.
     pub(super) dominated: Marks,
-    /// What they retain beyond that.
+    /// Everything else that they retain.
     pub(super) others: Vec<ObjectIndex>,
-    /// All of it.
+    /// Number of objects in both.
     pub(super) objects: u64,
     pub(super) bytes: u64,
 }
 
-/// What the objects retain whose positions are marked, all between `first` and `last` and reachable. `start` dominates them.
-/// `None` if a walk from there should find out.
+/// Computes what the objects at the marked positions retain, all between `first` and `last` and reachable. `start`
+/// dominates them. Returns `None` if a walk from there should be used instead.
 pub(super) fn jointly(
     graph: &ObjectGraph,
     start: Start,
@@ -116,7 +117,8 @@ fn dominated(
     [first, last]: [TreePosition; 2],
 ) -> Bits<TreePosition> {
     let all = TreePosition(first.0 / CHUNK * CHUNK)..TreePosition(last.0.saturating_add(1));
-    // Of each chunk: what members in it dominate there, and the last of them, which may dominate what comes behind.
+    // For each chunk: what members in it dominate there, and the last of them, which may also dominate objects after
+    // it.
     let chunks = TreePosition::chunks(all, CHUNK);
     let chunks = parallel::map(&chunks, |chunk| {
         let mut words = vec![0u64; (CHUNK / 64) as usize];
@@ -170,9 +172,9 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
 struct Search<'a> {
     graph: &'a ObjectGraph,
     outward: Outward<'a>,
-    /// What the objects dominate.
+    /// Everything dominated by the objects.
     dominated: &'a Marks,
-    /// Nothing outside of these positions can be retained.
+    /// Positions outside of these cannot be retained.
     bounds: Range<TreePosition>,
     roots: Bits,
     /// Objects that are known to be alive.
@@ -182,7 +184,7 @@ struct Search<'a> {
     /// The objects that were visited, and these as bits.
     visited: Vec<ObjectIndex>,
     is_visited: Bits,
-    /// Referrers that may still be looked at.
+    /// Remaining number of referrers to examine.
     left: u32,
     /// Objects that may be visited.
     most: usize,
@@ -210,7 +212,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What dominated objects refer to that is not dominated, ascending.
+    /// Targets of references from dominated objects that are not dominated, ascending.
     fn targets_outside(&self) -> Vec<ObjectIndex> {
         let (graph, dominated) = (self.graph, self.dominated);
         let found = Marks::new(graph.objects.len());
@@ -252,10 +254,11 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// Visits what these objects lead to, themselves included, and what is not known to be alive; `None` if that is much.
+    /// Visits everything reachable from these objects, themselves included, that is not known to be alive; `None` if
+    /// that is too much.
     fn visit(&mut self, mut from: Vec<ObjectIndex>) -> Option<()> {
         let (graph, dominated) = (self.graph, self.dominated);
-        // Class objects are few, and lead to most: taken first.
+        // Class objects are few and reach the most: visited first.
         from.sort_rows_by_cached_key(|object| graph.class_of_class_object(*object).is_some());
         for object in &from {
             self.found.insert(*object);
@@ -283,8 +286,8 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    /// Whether an object is known to be alive, or is found to be: a path of referrers leads from it to a root or to an
-    /// object that is known to be alive. Those in sight of the roots come first (best-first search by depth in the
+    /// Returns whether an object is known or found to be alive: whether a path of referrers leads from it to a root or
+    /// to an object known to be alive. Objects near the roots are tried first (best-first search by depth in the
     /// dominator tree).
     fn is_alive(&mut self, object: ObjectIndex) -> bool {
         let tree = &self.graph.tree;
@@ -297,11 +300,11 @@ impl<'a> Search<'a> {
             self.alive.insert(object);
             return true;
         }
-        // What leads nowhere is not worth a search.
+        // An object without references is not worth a search.
         if self.graph.references(object).next().is_none() {
             return false;
         }
-        // By object: which it refers to, on the way to the one that is asked for.
+        // By object: the object it refers to on the way to `object`.
         let mut ways = FxHashMap::from_iter([(object, object)]);
         let mut nearest = BTreeSet::from([(0, object)]);
         for _ in 0..MAX_STEPS {
@@ -347,7 +350,7 @@ impl<'a> Search<'a> {
         self.outward.go(&mut held, usize::MAX, |target| is_visited.contains(target) && alive.insert(target));
     }
 
-    /// Whether an object is reachable, and neither dominated nor visited: it is alive.
+    /// Returns whether an object is reachable, and neither dominated nor visited: it is alive.
     fn is_other(&self, object: ObjectIndex) -> bool {
         !self.dominated.contains(object)
             && !self.is_visited.contains(object)

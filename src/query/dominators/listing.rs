@@ -24,14 +24,14 @@ const CHUNK: u32 = 1 << 16;
 /// Starts that are not worth another thread.
 const FEW: usize = 1 << 8;
 
-/// Which part of the tree is listed.
+/// Start, order and limits of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
-    /// What is listed: all below the roots, or an object and what it dominates.
+    /// The start: the roots, or an object.
     pub start: Start,
     /// Levels below the start.
     pub levels: u32,
-    /// How many of the objects that one object dominates immediately are listed; all by default.
+    /// Number of listed objects per immediate dominator; all by default.
     pub top: Option<usize>,
     /// Objects that retain less are left out.
     pub min_retained_bytes: u64,
@@ -42,19 +42,19 @@ pub struct Question {
 pub struct Row {
     /// Object ID.
     pub id: ObjectId,
-    /// Its class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
     pub label: Option<String>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with it.
+    /// Retained size.
     pub retained_bytes: u64,
     /// The number of objects that would be freed with it, itself included.
     pub retained_objects: u64,
     /// The number of objects that it dominates immediately.
     pub dominated: u64,
-    /// Its depth in the tree; 0 if nothing but the roots dominates it.
+    /// Depth in the tree; 0 if only the roots dominate it.
     pub depth: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct Listing {
     pub positions: Vec<(TreePosition, u32)>,
     /// Objects below the start that are left out.
     pub others: u64,
-    /// What those retain.
+    /// Retained size of those.
     pub others_bytes: u64,
 }
 
@@ -142,7 +142,7 @@ pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Lis
     listing
 }
 
-/// What is known of the object at a position.
+/// Returns the row of the object at a position.
 pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePosition, u32)) -> Option<Row> {
     let tree = &graph.tree;
     let object = tree.object_at(position)?;
@@ -161,7 +161,7 @@ pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePos
 /// The objects that something dominates immediately, of one class, package or loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupRow {
-    /// Which class, package or loader. Its figures are of these objects.
+    /// The class, package or loader, with the figures of these objects.
     pub group: histogram::Row,
     /// The number of objects that would be freed with them, themselves included.
     pub retained_objects: u64,
@@ -188,7 +188,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
-    // Where children are few they are looked up one by one, rather than all that is below.
+    // A few children are looked up one by one, rather than everything below.
     let parts =
         starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
             Some(children) => vec![Part::Children(children)],

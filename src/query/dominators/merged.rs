@@ -4,8 +4,8 @@
 //! same class dominate immediately are in their node too: so a linked list, whose tree is a staircase, is one node as well,
 //! and what its links hold is one level below.
 //!
-//! One pass in preorder finds all nodes: the path of classes to an object tells its node. What is deeper than the levels
-//! that are asked for is not looked at; its bytes are counted where it hangs.
+//! One pass in preorder finds all nodes: the path of classes to an object determines its node. Objects deeper than the
+//! requested levels are not examined; their bytes are counted at the node above.
 
 use std::cmp::Reverse;
 
@@ -21,7 +21,7 @@ use hprof_index::model::tables;
 
 use super::{class_counts, retained};
 
-/// Nodes that are told apart; of a tree that has more, the others count among what is left out.
+/// Maximum number of distinct nodes; the others are counted among the omitted ones.
 const MAX_NODES: usize = 1 << 20;
 /// Marks a class object, which is a node of its own by the class that it represents.
 const CLASS_OBJECT: u32 = 1 << 31;
@@ -30,7 +30,7 @@ const UNKNOWN: u32 = CLASS_OBJECT - 1;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// Where the tree starts.
+/// Start of the tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Tops<'a> {
     /// All objects that only the roots dominate.
@@ -42,27 +42,27 @@ pub enum Tops<'a> {
     Siblings {
         /// The first of them.
         first: TreePosition,
-        /// The first position behind what they dominate.
+        /// End position (exclusive) of the objects that they dominate.
         end: TreePosition,
         /// Their depth.
         depth: u32,
     },
 }
 
-/// Which part of the tree is listed.
+/// Start and limits of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Where it starts.
+    /// Start of the tree.
     pub tops: Tops<'a>,
     /// Levels of nodes, the first included.
     pub levels: u32,
-    /// How many nodes below one node are listed; all by default.
+    /// Number of nodes below one node are listed; all by default.
     pub top: Option<usize>,
     /// Nodes that retain less are left out.
     pub min_retained_bytes: u64,
 }
 
-/// What nodes are of.
+/// Class of the objects of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeClass {
     /// Objects of a class.
@@ -83,21 +83,21 @@ impl NodeClass {
     }
 }
 
-/// What is left out below a node.
+/// Nodes omitted below a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Others {
     /// Nodes.
     pub nodes: u64,
     /// Their objects.
     pub objects: u64,
-    /// What those retain.
+    /// Retained size of those.
     pub retained_bytes: u64,
 }
 
 /// Objects of one class below the same classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Of which class.
+    /// Class of the objects.
     pub class: NodeClass,
     /// Depth of the node, from 0.
     pub depth: u32,
@@ -107,9 +107,9 @@ pub struct Node {
     pub objects: u64,
     /// Objects that follow one another in the tree, at most: 1 if none of them dominates another immediately.
     pub chain: u32,
-    /// What the objects take themselves.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// What would be freed with them.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
     /// The number of objects that would be freed with them, themselves included.
     pub retained_objects: u64,
@@ -117,7 +117,7 @@ pub struct Node {
     pub first: TreePosition,
     /// The first object that another one of the node dominates immediately, after that one.
     pub link: Option<(TreePosition, TreePosition)>,
-    /// What is left out right below.
+    /// Nodes omitted immediately below.
     pub others: Others,
 }
 
@@ -126,7 +126,7 @@ pub struct Node {
 pub struct Merged {
     /// The nodes in preorder, siblings by retained size, largest first.
     pub nodes: Vec<Node>,
-    /// What is left out at the top.
+    /// Nodes omitted at the top.
     pub others: Others,
 }
 
@@ -145,7 +145,7 @@ pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -
     })
 }
 
-/// As [`merged`], but class objects are instances of `java.lang.Class` like others of theirs.
+/// Like [`merged`], but class objects are treated as instances of `java.lang.Class`.
 pub(super) fn merged_instances(graph: &ObjectGraph, question: &Question<'_>) -> Merged {
     merge(graph, question, |_, class| class)
 }
@@ -216,7 +216,7 @@ struct Pass<'a> {
     nodes: Vec<Sum>,
     /// By parent and key.
     known: FxHashMap<(u32, u32), u32>,
-    /// What is left out below nodes since there are too many; below none of them, `NONE`.
+    /// Nodes omitted below others because of the limit; with key `NONE`, those at the top.
     too_many: FxHashMap<u32, Others>,
     open: Vec<Open>,
     bytes: u64,
@@ -253,7 +253,7 @@ impl<'a> Pass<'a> {
         let before = self.bytes;
         self.bytes = self.bytes.saturating_add(bytes);
         let above = match self.open.last() {
-            // What is below an object that was not taken is not taken either.
+            // Objects below an omitted object are omitted too.
             Some(above) if above.last_depth.checked_add(1) != Some(depth) => return,
             Some(above) => Some(*above),
             None => {
@@ -349,7 +349,7 @@ impl<'a> Pass<'a> {
             }
             let open = *open;
             self.open.pop();
-            // What a link of a chain retains counts with the first of the chain.
+            // The retained size of a link of a chain counts with the first of the chain.
             if let Some(node) = self.nodes.get_mut(open.node as usize) {
                 node.retained_bytes = node.retained_bytes.saturating_add(self.bytes - open.before);
                 node.retained_objects += u64::from(position.0 - open.position.0);

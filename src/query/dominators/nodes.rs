@@ -1,5 +1,5 @@
-//! What the dominator tree says of each object of a range of positions, in one pass: a few steps an object, where a single
-//! lookup costs some hundred.
+//! Dominator-tree data of each object of a range of positions, in one pass: a few steps per object, where a single
+//! lookup takes some hundred.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ const CHUNK: u32 = 1 << 16;
 pub struct Node<T> {
     /// Objects that dominate it.
     pub depth: u32,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with it.
+    /// Retained size.
     pub retained_bytes: u64,
-    /// Its immediate dominator; `None` if nothing but the roots dominates it.
+    /// Immediate dominator; `None` if only the roots dominate it.
     pub dominator: Option<T>,
 }
 
@@ -60,7 +60,7 @@ pub fn of_chunk<T: Copy>(
     });
     let next_depth = if chunk.end.0 < tree.reachable() { next_depth } else { 0 };
     close(&mut open, &mut nodes, chunk.start, next_depth, bytes);
-    // What is still open reaches into the chunks after it.
+    // Nodes that are still open extend into the chunks after it.
     for (_, position, _) in open {
         if let Some(node) = nodes.get_mut(position.at() - chunk.start.at()) {
             node.retained_bytes = tree.retained_bytes(position);

@@ -10,7 +10,7 @@ use hprof_index::graph::tree::{ByPosition, Children, Tree};
 
 /// Positions of a chunk that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
-/// Children that are counted one by one before all that they dominate is looked at instead.
+/// Number of children counted one by one before everything that they dominate is examined instead.
 const FEW: usize = 1 << 10;
 /// Objects that a pass visits in the time of one lookup.
 const STEPS_OF_LOOKUP: usize = 64;
@@ -50,8 +50,8 @@ impl Iterator for Preorder<'_> {
     }
 }
 
-/// Calls `visit` with position, depth and shallow size of the reachable objects of a range of positions. Returns the depth
-/// of the object behind them.
+/// Calls `visit` with position, depth and shallow size of the reachable objects of a range of positions. Returns the
+/// depth of the object after them.
 pub(crate) fn visit(
     tree: &Tree,
     positions: Range<TreePosition>,
@@ -65,7 +65,7 @@ pub(crate) fn visit(
     depth
 }
 
-/// What is below an object, or all there is.
+/// Everything below an object, or everything reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// The roots.

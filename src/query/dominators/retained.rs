@@ -1,4 +1,4 @@
-//! What some objects retain together: what would be freed if all of them went.
+//! Joint retained size of objects: what would be freed if all of them were.
 //!
 //! For one object the dominator tree knows. For several it does not: two maps that share their values retain them
 //! together, though neither does alone. Mostly that is little, and is found from what they dominate (`jointly`).
@@ -25,27 +25,27 @@ const LISTED: usize = 1 << 18;
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
 
-/// What some objects take and retain.
+/// Shallow and retained size of some objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retained {
     /// The number of objects.
     pub objects: u64,
-    /// Those of them that no root leads to: they go anyway.
+    /// Number of unreachable objects among them, which are freed anyway.
     pub unreachable_objects: u64,
-    /// What the objects take themselves.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// What would be freed with the reachable ones.
+    /// Retained size of the reachable ones.
     pub retained_bytes: u64,
     /// The number of objects that would be freed with the reachable ones, themselves included.
     pub retained_objects: u64,
 }
 
-/// What these objects retain together.
+/// Returns the joint retained size of these objects.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     retained_within(graph, set, Limits::of(&graph.tree))
 }
 
-/// As [`retained`]: limits make no difference but in time.
+/// Like [`retained`], with explicit limits, which only affect the time.
 pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> Retained {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -88,7 +88,7 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     retained_set_within(graph, set, Limits::of(&graph.tree))
 }
 
-/// As [`retained_set`]: limits make no difference but in time.
+/// Like [`retained_set`], with explicit limits, which only affect the time.
 pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -116,7 +116,7 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Lim
     unmet | set
 }
 
-/// What is known of the objects of a set one by one.
+/// Positions of the objects of a set, one by one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
     /// Bytes of all, and of those that are reachable.
@@ -128,8 +128,8 @@ struct Places {
 }
 
 impl Places {
-    /// Of all objects of a set. There may be tens of millions: they are never listed as a whole. Marks the positions of those
-    /// that are reachable.
+    /// Marks the positions of the reachable objects of a set. There may be tens of millions: they are never listed as a
+    /// whole.
     fn of(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {
         let mut all = Self::default();
         let mut objects = set.iter();
@@ -177,7 +177,7 @@ impl Places {
     }
 }
 
-/// What the objects at some positions take, all between two.
+/// Returns the size of the objects at the marked positions, all between two.
 fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<TreePosition>) -> u64 {
     let chunks = TreePosition::chunks(first..TreePosition(last.0.saturating_add(1)), CHUNK);
     let bytes = parallel::map(&chunks, |chunk| {
@@ -189,7 +189,7 @@ fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
-/// What dominates the objects at two positions, and so all between them.
+/// Returns the common dominator of the objects at two positions, which dominates all objects between them.
 ///
 /// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
 /// dominates. So this is where a walk can start.
@@ -223,8 +223,8 @@ pub(crate) fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) 
     positions
 }
 
-/// What objects retain by the dominator tree alone: what one of them dominates counts once, and what several of them hold
-/// together does not count.
+/// Retained size of objects by the dominator tree alone: objects that several of them dominate count once; objects that
+/// only several of them together hold do not count.
 pub(crate) fn retained_by_tree(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> u64 {
     let tops = tops(tree, objects).into_iter();
     tops.fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(position)))

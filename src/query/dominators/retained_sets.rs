@@ -1,4 +1,4 @@
-//! What each of many sets of objects retains, all by one walk.
+//! Retained sizes of many sets of objects, all by one walk.
 //!
 //! [`super::retained`] walks the graph once for one set; a container has thousands of class loaders. Here each object gets
 //! the sets through which all paths from the roots to it lead: those that it is a member of, and those that are common to
@@ -6,10 +6,10 @@
 //! J. Cocke: Graph-theoretic constructs for program flow analysis, IBM Research RC 3923, 1972), with sets of objects in
 //! place of single objects. A set retains the objects that have it.
 //!
-//! Most objects can be reached without stepping on any member: a walk by all threads finds them first. The others are
-//! taken from a work list until nothing changes. Few different collections of sets come up, so an object has the number of
-//! its collection, and two numbers are intersected once. Where sets hold one another in long chains, so that collections
-//! grow, fewer sets are looked at together.
+//! Most objects can be reached without visiting any member: a walk by all threads finds them first. The others are
+//! taken from a work list until nothing changes. Few distinct collections of sets occur, so each object stores the
+//! number of its collection, and two numbers are intersected once. Where sets hold one another in long chains, so that
+//! collections grow, fewer sets are processed together.
 
 use std::io;
 use std::ops::Range;
@@ -51,10 +51,10 @@ pub struct Sets {
     pub of_object: FxHashMap<ObjectIndex, Vec<u32>>,
 }
 
-/// What a set retains.
+/// Retained size of a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SetRetained {
-    /// What would be freed with the reachable members.
+    /// Size freed with the reachable members.
     pub bytes: u64,
     /// The number of objects that would be freed, members included; 0 if no member is reachable.
     pub objects: u64,
@@ -95,7 +95,7 @@ impl Sets {
     }
 }
 
-/// What each set retains: what [`super::retained::retained`] says of one.
+/// Retained size of each set, as [`super::retained::retained`] computes it for one.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a number for each object.
@@ -167,7 +167,7 @@ fn class_objects_held_by_instances(
     })
 }
 
-/// What all batches share.
+/// State shared by all batches.
 struct Walk<'a> {
     graph: &'a ObjectGraph,
     sets: &'a Sets,
@@ -178,7 +178,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Looks at some sets; `None` if they are too many to be looked at together.
+    /// Processes some sets; `None` if they are too many to be processed together.
     fn batch(&self, batch: &Range<u32>, answer: &mut [SetRetained]) -> io::Result<Option<()>> {
         let mut collections = Collections::new(batch.end - batch.start > 1);
         // By object: 0 if no path to it was found, or 1 + the number of its collection.
@@ -245,7 +245,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// What the objects of each collection take.
+    /// Sizes of the objects of each collection.
     fn counts(&self, collections: usize, of: &Array<u32>) -> Vec<SetRetained> {
         let tree = &self.graph.tree;
         let none = || vec![SetRetained::default(); collections];
@@ -277,7 +277,7 @@ impl Walk<'_> {
 struct Collections {
     all: Vec<Arc<[u32]>>,
     numbers: FxHashMap<Arc<[u32]>, u32>,
-    /// What two have in common.
+    /// Intersections of two collections.
     known: FxHashMap<(u32, u32), u32>,
     /// Numbers in all of them.
     len: usize,

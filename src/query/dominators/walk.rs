@@ -20,7 +20,7 @@ use super::preorder::Start;
 const BUDGET: usize = 1 << 16;
 /// Objects that are not worth another thread.
 const FEW: usize = 256;
-/// Objects ahead of which memory is asked for, in each of two steps.
+/// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
 /// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
@@ -56,7 +56,7 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
     visited
 }
 
-/// What objects refer to, their class objects included. All of it is checked first.
+/// References of objects, including those to their class objects. All of it is checked first.
 #[derive(Debug)]
 pub(crate) struct Outward<'a> {
     pub(super) lists: AdjacencyView<'a>,
@@ -68,7 +68,7 @@ impl<'a> Outward<'a> {
         Self { lists: graph.references.view(), labels: graph.labels() }
     }
 
-    /// What an object refers to, but for its class object.
+    /// References of an object, except that to its class object.
     #[inline]
     pub(crate) fn references(&self, object: ObjectIndex) -> Targets<'a> {
         self.lists.list(object.0)
@@ -93,7 +93,7 @@ impl<'a> Outward<'a> {
         self.lists.prefetch_list(object.0);
     }
 
-    /// Calls `is_next` with what the objects on a stack refer to, and puts what it takes on the stack, until so many
+    /// Calls `is_next` with the targets of the objects on a stack, and pushes those that it accepts, until this many
     /// objects were visited or none is left.
     ///
     /// Each object would wait for the place of its list, and then for the list. So each is taken from the stack some steps
@@ -105,7 +105,7 @@ impl<'a> Outward<'a> {
         budget: usize,
         mut is_next: impl FnMut(ObjectIndex) -> bool,
     ) {
-        // Whose place was asked for, and whose list.
+        // Objects whose position and whose adjacency list were prefetched.
         let mut slots: [(Option<ObjectIndex>, Option<ObjectIndex>); AHEAD] = Default::default();
         let (mut taken, mut visited, mut step) = (0usize, 0, 0);
         while visited < budget && (visited < taken || !stack.is_empty()) {
@@ -172,7 +172,7 @@ impl<N: Number> Marks<N> {
         self.word(number) & (1 << (number.number() % 64)) != 0
     }
 
-    /// Which of the 64 numbers it holds that a number is one of, a bit each.
+    /// Returns as a bit mask which numbers the set contains of the 64 that include `number`.
     #[inline]
     pub(crate) fn word(&self, number: N) -> u64 {
         self.0.get((number.number() / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed))

@@ -1,11 +1,11 @@
-//! What is wrong with a dump, and how far its answers can be believed.
+//! Problems of a dump, and the reliability of answers from it.
 
 use hprof_index::model::problem::{Account, ProblemKind, Severity};
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
 
 use crate::sorting::SortRows;
 
-/// How far retained sizes can be believed.
+/// Reliability of retained sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetainedSizes {
@@ -34,7 +34,7 @@ impl RetainedSizes {
     }
 }
 
-/// What a [`Finding`] is about.
+/// Subject of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Something that was met while reading.
@@ -71,19 +71,19 @@ impl Subject {
 /// Something that a user should know of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What it is about.
+    /// Subject of the finding.
     pub subject: Subject,
-    /// What was found, of several the first.
+    /// Text of the finding; of the first, if there are several.
     pub text: String,
-    /// How many such things are listed.
+    /// Number of such things are listed.
     pub count: u64,
     /// Offset of the first in the (unpacked) file.
     pub offset: Option<u64>,
     /// Bytes that were not read for all of them.
     pub skipped_bytes: u64,
-    /// Of a truncated file: the offset up to which it was read.
+    /// For a truncated file: the offset up to which it was read.
     pub read_until: Option<u64>,
 }
 
@@ -104,14 +104,14 @@ impl Finding {
     }
 }
 
-/// How much of a dump is there.
+/// Completeness of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
-    /// What was read, in numbers.
+    /// Counts of what was read.
     pub account: Account,
     /// References to objects that are not in the dump, if they were looked for.
     pub missing: Option<MissingObjects>,
-    /// How far retained sizes can be believed.
+    /// Reliability of retained sizes.
     pub retained: RetainedSizes,
 }
 
@@ -123,12 +123,12 @@ impl Extent {
     }
 }
 
-/// What is wrong with a dump.
+/// Diagnosis of a dump.
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
-    /// How much of it is there.
+    /// Completeness of the dump.
     pub extent: Extent,
-    /// What was found, damage first; what is alike is one finding.
+    /// Findings, damage first; similar ones are merged.
     pub findings: Vec<Finding>,
 }
 

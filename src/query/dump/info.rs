@@ -1,4 +1,4 @@
-//! What a dump is: format, JVM, contents, layout, problems.
+//! General facts about a dump: format, JVM, contents, layout, problems.
 
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
@@ -9,7 +9,7 @@ use hprof_parser::{RootKind, Version};
 use super::doctor::Extent;
 use crate::classes::histogram::{all_bytes, objects_by_kind};
 
-/// What a dump is.
+/// General facts about a dump.
 #[derive(Debug, Clone)]
 pub struct Info {
     /// The format's version.
@@ -22,36 +22,36 @@ pub struct Info {
     pub file_bytes: u64,
     /// Length of the dump, unpacked.
     pub dump_bytes: u64,
-    /// How it is compressed.
+    /// Name of the compression, if compressed.
     pub compression: Option<&'static str>,
     /// Heap dumps in the file.
     pub heap_dumps: u32,
     /// The one that was read, from 1; 0 if there is none.
     pub heap_dump: u32,
-    /// Those heap dumps, the first thousand.
+    /// The first thousand of those heap dumps.
     pub heap_dump_list: Vec<HeapDumpInfo>,
     /// Instances, object arrays, primitive arrays, class objects.
     pub objects: [u64; 4],
-    /// What all objects take.
+    /// Shallow size of all objects.
     pub shallow_bytes: u64,
-    /// How many objects are reachable, and what they take, if the index tells.
+    /// Number and size of the reachable objects, if they are in the index.
     pub reachable: Option<(u64, u64)>,
     /// Roots by kind, those that occur.
     pub roots: Vec<(RootKind, u64)>,
     /// System properties that tell what JVM it was, ascending by key.
     pub properties: Vec<(String, String)>,
-    /// Whether objects carry allocation traces.
+    /// `true` if objects carry allocation traces.
     pub has_allocation_traces: bool,
     /// Records of each kind at the top level.
     pub records: Records,
     /// Android's heaps: number and name.
     pub heaps: Vec<(u32, String)>,
-    /// Of the classes with instances, how many have a size by: the model alone, the model confirmed by a distance, a
-    /// distance, a statement of the file.
+    /// Number of classes with instances by the source of their size: the model alone, the model confirmed by a
+    /// distance, a distance, a statement of the file.
     pub size_sources: [u64; 4],
-    /// What was read and what is missing, in numbers.
+    /// Counts of what was read and what is missing.
     pub extent: Extent,
-    /// What is wrong or odd.
+    /// Damage and oddities.
     pub problems: Vec<Problem>,
 }
 
@@ -66,7 +66,7 @@ pub struct HeapDumpInfo {
     pub bytes: u64,
     /// Heap dump records that it consists of, without empty ones.
     pub segments: u32,
-    /// Whether its end is there.
+    /// `true` if its end is there.
     pub ended: bool,
 }
 
@@ -154,7 +154,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
 }
 
 impl Info {
-    /// The JVM in one line: name, version and vendor, as far as the dump tells.
+    /// Returns the JVM on one line: name, version and vendor, as far as the dump contains them.
     pub fn jvm(&self) -> Option<String> {
         let get =
             |key: &str| self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());

@@ -23,19 +23,19 @@ use crate::objects::reader::Objects;
 use crate::threads::{Thread, Threads};
 use crate::waste::estimate::{Estimate, estimate};
 
-/// What is held most, so many rows.
+/// Number of rows of the largest holders.
 const LARGEST: usize = 5;
 
 /// The first look at a dump.
 #[derive(Debug, Clone)]
 pub struct Overview {
-    /// What the dump is.
+    /// General facts about the dump.
     pub info: Info,
     /// Reachable objects and their bytes.
     pub reachable: (u64, u64),
     /// Unreachable objects and their bytes.
     pub unreachable: (u64, u64),
-    /// The largest heap that the JVM would make, as far as the dump tells.
+    /// Maximum heap size of the JVM, if the dump contains it.
     pub heap_limit: Option<u64>,
     /// Threads that ran.
     pub threads: u64,
@@ -43,19 +43,19 @@ pub struct Overview {
     pub class_loaders: u64,
     /// The thread that ran into an OutOfMemoryError, with its innermost frames.
     pub out_of_memory: Option<Thread>,
-    /// What holds most, largest first.
+    /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
-    /// What looks odd, or may.
+    /// Facts that are or may be odd.
     pub odd: Odd,
-    /// How much is wasted.
+    /// Estimate of the waste.
     pub waste: Estimate,
 }
 
-/// Percent of the heap that reachable objects waste, at least, where it is told.
+/// Smallest percentage of the reachable heap wasted at which waste is reported.
 pub const MUCH_WASTE: u64 = 20;
 
 impl Overview {
-    /// Whether so much is wasted that it should be told.
+    /// Returns whether the waste is large enough to be reported.
     pub fn is_much_wasted(&self) -> bool {
         let Estimate { reachable_wasted_bytes: wasted, all_bytes, .. } = self.waste;
         wasted > 0 && u128::from(wasted) * 100 >= u128::from(all_bytes) * u128::from(MUCH_WASTE)
@@ -108,8 +108,8 @@ pub fn overview<'a>(
     })
 }
 
-/// What `-Xmx` was: the JDK keeps the largest size of the heap as that of direct memory, if `-XX:MaxDirectMemorySize` does
-/// not say otherwise.
+/// The value of `-Xmx`: the JDK uses the maximum heap size as the limit of direct memory, unless
+/// `-XX:MaxDirectMemorySize` sets another one.
 fn heap_limit(summary: &Summary) -> Option<u64> {
     let holds = |name: &str| matches!(name, "jdk.internal.misc.VM" | "sun.misc.VM");
     let mut classes = summary.classes().iter().filter(|class| holds(summary.class_name(class)));

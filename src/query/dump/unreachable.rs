@@ -1,4 +1,4 @@
-//! How much of a dump is unreachable: garbage that the JVM had not collected yet, or dumped with `-all`.
+//! Size of the unreachable part of a dump: garbage that the JVM had not collected yet, or that was dumped with `-all`.
 
 use crate::classes::histogram::all_bytes;
 use hprof_index::ObjectGraph;
@@ -28,7 +28,7 @@ impl Unreachable {
         Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
     }
 
-    /// Whether an answer about reachable objects misleads without saying so: more than 16 MiB are unreachable, or more
+    /// Returns whether an answer about reachable objects misleads without saying so: more than 16 MiB are unreachable, or more
     /// than 5 percent of all bytes, if these are more than 64 KiB.
     pub fn is_much(self) -> bool {
         self.bytes > MUCH_BYTES || self.bytes > LITTLE_BYTES && self.bytes > self.all_bytes / MUCH_PART

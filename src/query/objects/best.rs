@@ -9,7 +9,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 pub struct Found {
     /// The objects that are kept, in order.
     pub objects: Vec<ObjectIndex>,
-    /// How many there are.
+    /// Total number.
     pub total: u64,
 }
 

@@ -77,13 +77,13 @@ impl ClassSet {
         Self { of_class, unmatched: Vec::new() }
     }
 
-    /// Whether a class is in the set.
+    /// Returns whether a class is in the set.
     #[inline]
     pub fn contains(&self, class: ClassNumber) -> bool {
         self.of_class.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Whether no class is in the set.
+    /// Returns whether no class is in the set.
     pub fn is_empty(&self) -> bool {
         !self.of_class.contains(&true)
     }

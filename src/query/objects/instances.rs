@@ -22,7 +22,7 @@ const CHUNK: u32 = 1 << 16;
 /// The order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
-    /// Those that retain most first, unreachable ones last.
+    /// Largest retained size first, unreachable objects last.
     #[default]
     Retained,
     /// The largest first.
@@ -31,22 +31,22 @@ pub enum SortBy {
     Address,
 }
 
-/// What is asked of objects.
+/// Filter, order and limit of instances.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Of which classes.
+    /// Classes of the objects.
     pub classes: &'a ClassSet,
-    /// Which of them.
+    /// Condition on the objects.
     pub filter: Option<&'a Filter<'a>>,
     /// Only those that a root leads to.
     pub live: bool,
     /// Their order; of those that are alike by address.
     pub sort_by: SortBy,
-    /// How many are kept; all by default.
+    /// Number of are kept; all by default.
     pub top: Option<usize>,
 }
 
-/// Finds the objects asked for.
+/// Finds the matching objects.
 pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
     if let (SortBy::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
         return largest(graph, question.classes, top, question.live);
@@ -61,7 +61,7 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
     found.finish()
 }
 
-/// Finds the objects asked for, in the order of a field instead of that of the question.
+/// Finds the matching objects, in the order of a field instead of that of the query.
 pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &FieldOrder<'_>) -> Found {
     let none = || Best::<FieldKey>::new(question.top);
     let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
@@ -130,19 +130,19 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
-    /// Its class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
     pub label: Option<String>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What would be freed with it; `None` if no root leads to it.
+    /// Retained size; `None` if it is unreachable.
     pub retained_bytes: Option<u64>,
 }
 
-/// What is known of an object.
+/// Returns the row of an object.
 pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> Row {
     let tree = &graph.tree;
     Row {

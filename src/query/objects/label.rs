@@ -25,7 +25,7 @@ pub const MAX_CHARS: usize = 120;
 /// Characters of a label that is to be whole.
 const MAX_WHOLE: usize = 1 << 16;
 
-/// What a thread keeps for a ThreadLocal: key and value.
+/// Entry that a thread stores for a ThreadLocal: key and value.
 pub(crate) const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
 /// The class of those keys, and of its subclasses.
@@ -40,7 +40,7 @@ pub struct Labels<'a> {
     /// ThreadLocals, and the static fields that hold them: class and name.
     thread_locals: OnceLock<IdMap<ObjectId, (ClassNumber, &'a str)>>,
     is_thread_local: ClassSet,
-    /// Whether what objects hold is not told.
+    /// `true` if contents of objects are hidden.
     hides_values: bool,
 }
 
@@ -64,29 +64,29 @@ impl<'a> Labels<'a> {
         if self.tells_nothing_of(object) { self.other(object).map(shortened) } else { self.content(object) }
     }
 
-    /// The same where it is compared and not told: also of a heap whose values are hidden.
+    /// Like [`Labels::label`], for comparison rather than display: also if values are hidden.
     pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.other(object)?)))
     }
 
-    /// As [`Labels::label`], but not cut to a few words. Bounded all the same.
+    /// Like [`Labels::label`], but not truncated to a few words. Still bounded.
     pub fn whole(&self, object: ObjectIndex) -> Option<String> {
         let is_told = !self.tells_nothing_of(object);
         let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();
         meaning.map(|meaning| meaning.text).or_else(|| self.other(object))
     }
 
-    /// Whether texts that were read in the dump are not told.
+    /// Returns whether texts read from the dump are hidden.
     pub(crate) fn hides_values(&self) -> bool {
         self.hides_values
     }
 
-    /// Whether what an object means is not told. The name of a class is no value.
+    /// Returns whether the value of an object is hidden. The name of a class is not a value.
     fn tells_nothing_of(&self, object: ObjectIndex) -> bool {
         self.hides_values && self.objects.graph.class_of_class_object(object).is_none()
     }
 
-    /// What there is to say of an object that means nothing by itself.
+    /// Returns a label for an object without a meaning of its own.
     fn other(&self, object: ObjectIndex) -> Option<String> {
         let class = self.objects.graph.objects.class(object)?;
         if self.is_thread_local.contains(class) {

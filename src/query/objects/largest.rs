@@ -1,7 +1,7 @@
 //! The objects of some classes that retain most, without looking up what each of them retains.
 //!
-//! A first pass over all objects marks the positions of those that are asked for, a second over the dominator tree in
-//! preorder knows what every object retains when what it dominates ends. Both read columns from front to back: a single
+//! A first pass over all objects marks the positions of the selected ones; a second over the dominator tree in preorder
+//! knows the retained size of every object where its subtree ends. Both read columns from front to back: a single
 //! lookup in the tree costs as much as a hundred objects of a pass.
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     });
     let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);
     let mut objects = best.finish().objects;
-    // Unreachable ones stand behind the others, by object index.
+    // Unreachable objects follow the others, by object index.
     let unreachable = (tree.reachable()..tree.objects()).map(TreePosition);
     let unreachable = unreachable.filter(|position| marks.is_marked(*position));
     objects.extend(
@@ -90,7 +90,7 @@ impl Marks {
 struct Search<'s> {
     tree: &'s Tree,
     marks: &'s Marks,
-    /// What the best retain at least, whoever found them.
+    /// Lower bound of the best retained sizes, shared by all threads.
     bound: &'s AtomicU64,
     best: Best,
     /// Objects of the chunk whose end is not reached: their positions, and the shallow bytes of all before.
@@ -116,7 +116,8 @@ impl Search<'_> {
                 self.offer(position, bytes - before);
             }
         });
-        // What ends in a later chunk is looked up. One dominates the other: they retain less and less.
+        // Objects whose subtree ends in a later chunk are looked up. Each dominates the next, so retained sizes
+        // decrease.
         for (position, _) in std::mem::take(&mut self.open) {
             if self.marks.is_marked(position) {
                 let retained = tree.retained_bytes(position);

@@ -48,19 +48,19 @@ impl<N: Number> Bits<N> {
         Self(vec![0; limit.div_ceil(64) as usize], PhantomData)
     }
 
-    /// Whether it holds a number.
+    /// Returns whether it holds a number.
     #[inline]
     pub(crate) fn contains(&self, number: N) -> bool {
         let number = number.number();
         self.0.get((number / 64) as usize).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// How many it holds.
+    /// Number of objects in the set.
     pub(crate) fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Which of 64 numbers it holds, a bit each.
+    /// Returns as a bit mask which of 64 numbers the set contains.
     #[inline]
     pub(crate) fn word(&self, number: u32) -> u64 {
         self.0.get(number as usize).copied().unwrap_or(0)

@@ -1,15 +1,15 @@
-//! What kind of reference leads from one object to another: a field, an element, a static field, a local variable.
+//! Kinds of references from one object to another: field, element, static field, local variable.
 
 use std::fmt;
 
 use hprof_parser::RootKind;
 
-/// What kind of reference it is.
+/// Kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind<'a> {
     /// A field.
     Field {
-        /// Its name.
+        /// Name.
         name: &'a str,
         /// The name of the class that declares it.
         class: &'a str,

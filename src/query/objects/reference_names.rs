@@ -1,4 +1,4 @@
-//! What a reference means: which field, slot or static it is, read again from the record of the object that holds it.
+//! Names of references: the field, slot or static, read again from the record of the object that holds it.
 //!
 //! The graph knows that one object refers to another; by which fields stands in the dump. Several may hold the same
 //! object.
@@ -24,14 +24,14 @@ use crate::paths::root_index::RootIndex;
 /// Kinds of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
 const KEPT: usize = 3;
 
-/// How one object holds another.
+/// Reference by which one object holds another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holding<'a> {
     /// The references, in the order of the record; not all of them if they are many.
     pub meanings: Vec<ReferenceKind<'a>>,
     /// References that are not among `meanings`.
     pub more: u64,
-    /// Whether a reference other than the referent of a Reference is among them.
+    /// `true` if a reference other than the referent of a Reference is among them.
     beyond_referent: bool,
 }
 
@@ -45,12 +45,12 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Whether it holds it by a static field.
+    /// Returns whether it holds it by a static field.
     pub fn is_static(&self) -> bool {
         matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
     }
 
-    /// Whether it holds it only as the referent of a Reference.
+    /// Returns whether it holds it only as the referent of a Reference.
     fn is_referent_only(&self) -> bool {
         !self.beyond_referent && !self.meanings.is_empty()
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Holding<'_> {
 /// Tells what the references of a heap mean.
 #[derive(Debug)]
 pub struct Edges<'a> {
-    /// What is known of classes.
+    /// Summary of the dump.
     pub summary: &'a Summary,
     /// The graph.
     pub graph: &'a ObjectGraph,
@@ -77,7 +77,7 @@ pub struct Edges<'a> {
     pub bytes: &'a [u8],
     /// The GC roots.
     pub roots: RootIndex<'a>,
-    /// Which classes hold their referents weakly.
+    /// Classes that hold their referents weakly.
     pub strengths: Strengths,
     /// By class number: its fields that are references, found when the first instance is read.
     fields: Vec<OnceLock<Box<[ReferenceField<'a>]>>>,
@@ -123,7 +123,7 @@ impl<'a> Edges<'a> {
         (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
     }
 
-    /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
+    /// Calls `visit` with each reference of an object that is not null: what it means, and the object ID.
     pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let class = self.graph.objects.class(from);
         let mut reader = Reader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
@@ -134,7 +134,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// What [`Edges::each`] says of the stack of a thread.
+    /// Like [`Edges::each`], for the stack of a thread.
     pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         Reader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }.locals();
     }
@@ -144,8 +144,9 @@ impl<'a> Edges<'a> {
         self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)
     }
 
-    /// What [`Edges::each`] says of some objects of a block, those whose bits are set from `first` on, which is the first
-    /// of the block; but not their references to class objects. One after another they are found faster than one by one.
+    /// Like [`Edges::each`], for some objects of a block: those whose bits are set, counted from `first`, which is the
+    /// first of the block; without their references to class objects. Finding them in sequence is faster than one by
+    /// one.
     pub fn each_of_block(
         &self,
         first: ObjectIndex,
@@ -183,9 +184,10 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// How one object holds others, in one look at its record. `targets` must ascend; the answers are in their order.
+    /// Returns the references by which one object holds others, reading its record once. `targets` must ascend; results
+    /// are in their order.
     pub fn holdings(&self, from: ObjectIndex, targets: &[ObjectIndex]) -> Vec<Holding<'a>> {
-        // Ids ascend with indices.
+        // IDs ascend with indices.
         let id = |target: &ObjectIndex| self.graph.objects.addresses.id_of(*target).unwrap_or_default();
         let ids: Vec<ObjectId> = targets.iter().map(id).collect();
         let mut holdings = vec![Holding::default(); ids.len()];
@@ -198,7 +200,7 @@ impl<'a> Edges<'a> {
         holdings
     }
 
-    /// How one object holds another.
+    /// Returns the reference by which one object holds another.
     pub fn holding(&self, from: ObjectIndex, to: ObjectIndex) -> Holding<'a> {
         self.holdings(from, &[to]).pop().unwrap_or_default()
     }
@@ -215,12 +217,12 @@ impl<'a> Edges<'a> {
         meanings
     }
 
-    /// How strongly `from` holds what it holds like that.
+    /// Returns the strength of a reference from `from`.
     pub fn strength(&self, from: ObjectIndex, holding: &Holding<'a>) -> Strength {
         if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
     }
 
-    /// Whether `from` holds `to`, which it refers to, by a reference that is not left out.
+    /// Returns whether `from` holds `to`, which it refers to, by a reference that is not left out.
     #[inline]
     pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
         excluded.follows_all()
@@ -228,12 +230,12 @@ impl<'a> Edges<'a> {
             || !self.holding(from, to).is_referent_only()
     }
 
-    /// Whether one object holds another only because it is a thread, and its stack holds it.
+    /// Returns whether one object holds another only because it is a thread, and its stack holds it.
     pub fn is_stack_only(&self, from: ObjectIndex, to: ObjectIndex) -> bool {
         self.roots.is_local_of(from, to) && !self.beyond_stack(from).contains(&to)
     }
 
-    /// What a thread holds by more than its stack; of what holds no locals, nothing.
+    /// Objects that a thread references other than by its stack; none for objects without locals.
     pub fn beyond_stack(&self, thread: ObjectIndex) -> FxHashSet<ObjectIndex> {
         let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
         if self.roots.locals_of(thread).next().is_some() {
@@ -278,7 +280,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
         }
     }
 
-    /// What the stack of a thread holds.
+    /// Finds the objects referenced by the stack of a thread.
     fn locals(&mut self) {
         let edges = self.edges;
         for root in edges.roots.locals_of(self.from) {

@@ -1,4 +1,4 @@
-//! What an object refers to, and what refers to it.
+//! References of an object, and its referrers.
 
 use crate::objects::reference_kind::ReferenceKind;
 use crate::sorting::SortRows;
@@ -20,7 +20,7 @@ use super::strength::{Strength, is_referent};
 use crate::classes::histogram;
 use crate::paths::steps::View;
 
-/// Which way references are followed.
+/// Direction in which references are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     /// To what the object refers to.
@@ -33,34 +33,34 @@ pub enum Direction {
 /// A reference, and the object at its other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
-    /// Its class; `None` if the dump does not tell, or does not hold the object.
+    /// Class of the object; `None` if it is unknown, or the object is not in the dump.
     pub class: Option<String>,
     /// A few words that tell it from others of its class.
     pub label: Option<String>,
     /// The field, slot or static field; several if it is referred to more than once.
     pub reference: Option<String>,
-    /// Whether that is a static field.
+    /// `true` if that is a static field.
     pub is_static: bool,
-    /// How strong the reference is.
+    /// Strength of the reference.
     pub strength: Strength,
-    /// What the object takes itself; `None` if it is not in the dump.
+    /// Shallow size; `None` if the object is not in the dump.
     pub shallow_bytes: Option<u64>,
-    /// What it retains; `None` if no root leads to it.
+    /// Retained size; `None` if the object is unreachable.
     pub retained_bytes: Option<u64>,
 }
 
 /// Objects of a class at the other ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupRow {
-    /// The class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
     /// The objects, each once.
     pub objects: u64,
-    /// What they take.
+    /// Their shallow size.
     pub shallow_bytes: u64,
-    /// What they retain by the dominator tree: what one of them dominates counts once.
+    /// Their retained size by the dominator tree: an object that several of them dominate counts once.
     pub retained_bytes: u64,
 }
 
@@ -211,7 +211,7 @@ fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut GroupRow) {
         let retained = tree.bytes_before(range.end).saturating_sub(tree.bytes_before(range.start));
         row.retained_bytes = row.retained_bytes.saturating_add(retained);
     };
-    // What objects dominate that follow one another in the tree, such as siblings: its size is looked up once.
+    // Objects dominated by objects adjacent in the tree, such as siblings: the size is looked up once.
     let mut range = TreePosition(0)..TreePosition(0);
     for position in positions.iter().copied() {
         row.shallow_bytes = row.shallow_bytes.saturating_add(tree.shallow_bytes(position));

@@ -1,4 +1,4 @@
-//! What users select: objects by id or class, threads by name or id.
+//! Selections by users: objects by ID or class, threads by name or ID.
 //!
 //! An object ID is hexadecimal with `0x`, and decimal without, as tables for other engines and OQL's `@objectAddress` have it.
 //! Digits with letters among them can only be hexadecimal, as the agent's texts print them: without `0x` they have to begin
@@ -25,13 +25,13 @@ const CHUNK: u32 = 1 << 18;
 /// Some objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// As it was given.
+    /// The selection as given.
     pub text: String,
-    /// Which objects.
+    /// The selected objects.
     pub what: What,
 }
 
-/// Which objects.
+/// The selected objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// The object with this id.
@@ -40,7 +40,7 @@ pub enum What {
     Classes(ClassPattern),
 }
 
-/// A text that starts like an object id and is none.
+/// A text that starts like an object ID and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
 pub struct NoObjectId(String);
@@ -68,12 +68,12 @@ pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
     without_prefix(text).and_then(|_| object_id(text).ok())
 }
 
-/// What somebody meant who left out the `0x`: an ID that was read as decimal, by its digits as hexadecimal ones.
+/// Returns the ID meant if the `0x` was omitted: the digits of an ID read as decimal, read as hexadecimal.
 pub fn with_digits_of(id: ObjectId) -> Option<ObjectId> {
     u64::from_str_radix(&id.0.to_string(), 16).ok().map(ObjectId)
 }
 
-/// Whether a text is meant as an object ID, where it could also be a name.
+/// Returns whether a text is meant as an object ID, where it could also be a name.
 pub fn is_meant_as_id(text: &str) -> bool {
     without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
 }
@@ -113,12 +113,12 @@ impl Selection {
         Self { text: text.to_owned(), what: What::Classes(pattern) }
     }
 
-    /// Whether the ID could also be the name of a class.
+    /// Returns whether the ID could also be the name of a class.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
     }
 
-    /// What is meant in this dump: of an ID that is also the name of a class, that class.
+    /// Resolves ambiguity by the dump: an ID that is also the name of a class is taken as the class.
     #[must_use]
     pub fn settled(&self, summary: &Summary) -> Self {
         if self.is_ambiguous() && is_class(summary, &self.text) {
@@ -155,12 +155,12 @@ impl Selection {
     }
 }
 
-/// Whether an ID could also be the name of a class.
+/// Returns whether an ID could also be the name of a class.
 pub fn is_ambiguous(text: &str) -> bool {
     !starts_with_digit(text) && is_long_id(text)
 }
 
-/// Whether the dump contains a class of this name.
+/// Returns whether the dump contains a class of this name.
 pub fn is_class(summary: &Summary, name: &str) -> bool {
     let Ok(pattern) = name.parse::<ClassPattern>();
     summary.classes().iter().any(|class| pattern.matches(summary.class_name(class)))
@@ -169,7 +169,7 @@ pub fn is_class(summary: &Summary, name: &str) -> bool {
 /// Some threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
-    /// The thread with this object id.
+    /// The thread with this object ID.
     Object(ObjectId),
     /// Threads whose name contains this; or, if it is an object ID without `0x`, the thread with that ID.
     Part(String),
@@ -202,7 +202,7 @@ impl fmt::Display for ThreadPattern {
 }
 
 impl ThreadPattern {
-    /// Whether a thread of this object id and name is meant.
+    /// Returns whether a thread of this object ID and name is meant.
     pub fn matches(&self, id: ObjectId, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
@@ -215,7 +215,7 @@ impl ThreadPattern {
     }
 }
 
-/// Whether the text is the pattern, of which each `*` stands for anything.
+/// Returns whether the text is the pattern, of which each `*` stands for anything.
 pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(start) else { return false };

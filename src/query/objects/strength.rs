@@ -1,4 +1,4 @@
-//! How strongly a `java.lang.ref.Reference` holds its referent.
+//! Strength with which a `java.lang.ref.Reference` holds its referent.
 //!
 //! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
 
@@ -9,7 +9,7 @@ use hprof_parser::RootKind;
 
 use super::reference_kind::ReferenceKind;
 
-/// How strongly one object holds another.
+/// Strength with which one object holds another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strength {
     /// By a reference that keeps it alive.
@@ -54,7 +54,7 @@ impl Strength {
 /// The class that declares the referent.
 const REFERENCE: &str = "java.lang.ref.Reference";
 
-/// Whether a reference is the referent of a Reference.
+/// Returns whether a reference is the referent of a Reference.
 pub fn is_referent(meaning: &ReferenceKind<'_>) -> bool {
     matches!(meaning, ReferenceKind::Field { name: "referent", class: REFERENCE })
 }
@@ -107,23 +107,23 @@ impl Excluded {
         bits.find(|(_, other)| *other == kind).map_or(0, |(bit, _)| bit)
     }
 
-    /// Whether references of this strength are left out.
+    /// Returns whether references of this strength are left out.
     pub fn contains(self, strength: Strength) -> bool {
         self.strengths & Self::bit(strength) != 0
     }
 
-    /// Whether roots of this kind are left out.
+    /// Returns whether roots of this kind are left out.
     pub fn contains_root(self, kind: RootKind) -> bool {
         self.roots & Self::root_bit(kind) != 0
     }
 
-    /// Whether no reference is left out.
+    /// Returns whether no reference is left out.
     pub fn follows_all(self) -> bool {
         self.strengths == 0
     }
 }
 
-/// How strongly the instances of each class hold their referent.
+/// Strength with which the instances of each class hold their referent.
 #[derive(Debug)]
 pub struct Strengths {
     by_class: Vec<Strength>,
@@ -139,12 +139,12 @@ impl Strengths {
         Self { by_class: inherited.into_iter().map(|known| known.unwrap_or(Strength::Strong)).collect() }
     }
 
-    /// How strongly instances of a class hold their referent; strongly if they have none.
+    /// Returns the strength with which instances of a class hold their referent; strong if they have none.
     pub fn of_class(&self, class: ClassNumber) -> Strength {
         self.by_class.get(class.0 as usize).copied().unwrap_or(Strength::Strong)
     }
 
-    /// How strongly an object holds its referent.
+    /// Returns the strength with which an object holds its referent.
     pub fn of(&self, graph: &ObjectGraph, object: ObjectIndex) -> Strength {
         graph.objects.class(object).map_or(Strength::Strong, |class| self.of_class(class))
     }

@@ -77,14 +77,14 @@ impl<'a> Evaluator<'_, 'a> {
                 let kinds: Vec<&str> = self.roots().kinds(object).into_iter().map(RootKind::name).collect();
                 text((!kinds.is_empty()).then(|| kinds.join(", ")))
             }
-            // Of a collection.
+            // Number of elements of a collection.
             Attribute::Size => self.size(value),
             Attribute::Fields => match self.objects.record(object) {
                 Some(Record::Instance(_)) => Value::List(List::Fields, object),
                 _ => Value::Null,
             },
             Attribute::Snapshot => Value::Snapshot,
-            // What MAT's collections of a snapshot say of their entries.
+            // Key or value of an entry, as in MAT's collections of a snapshot.
             Attribute::Key | Attribute::Value => self.entry_part(object, attribute),
             _ => self.class_attribute(object, attribute),
         }
@@ -190,7 +190,7 @@ impl<'a> Evaluator<'_, 'a> {
         Some(format!("{kind} {name}: {said}"))
     }
 
-    /// What is known of the dump as a whole.
+    /// Attribute of the dump as a whole.
     fn info(&self, attribute: Attribute) -> Value {
         let whole = |number: u64| i64::try_from(number).map_or(Value::Null, Value::Whole);
         let count = |number: usize| i64::try_from(number).map_or(Value::Null, Value::Whole);
@@ -222,7 +222,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// What a dump is, counted once.
+    /// Facts about the dump, computed once.
     fn facts(&self) -> &DumpInfo {
         self.info.get_or_init(|| info(self.heap, self.sizes()))
     }

@@ -66,17 +66,17 @@ pub(super) struct Table {
     pub(super) rows: Vec<Box<[Value]>>,
 }
 
-/// What another query found, or what is in a list.
+/// Result of another query, or contents of a list.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) objects: RoaringBitmap,
-    /// What is no object.
+    /// Values that are not objects.
     pub(super) values: FxHashSet<Key>,
-    /// What the Strings among the objects say; read when a text is first looked for.
+    /// Texts of the Strings among the objects; read when a text is first looked up.
     pub(super) texts: OnceLock<FxHashSet<Box<str>>>,
 }
 
-/// What an object is asked to be.
+/// Kind of object that is tested for.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// An instance of one of these classes.
@@ -93,6 +93,6 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Aggregated {
     pub(super) what: Aggregate,
-    /// Of what; `None` for `count(*)`.
+    /// The operand; `None` for `count(*)`.
     pub(super) of: Option<Code>,
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a query, and where.
+//! Errors in a query, with their position.
 
 /// An error in a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,11 +8,11 @@ pub struct QueryError {
     pub line: usize,
     /// The column, in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what to write instead.
+    /// Description of the error, and what to write instead.
     pub text: String,
     /// The line of the query.
     pub query: Box<str>,
-    /// Whether it names a class or an object that is not in the dump.
+    /// `true` if it names a class or an object that is not in the dump.
     pub is_unknown: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct QueryError {
 pub(super) struct Wrong {
     /// The byte.
     pub(super) at: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub(super) text: String,
     is_unknown: bool,
 }

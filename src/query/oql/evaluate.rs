@@ -24,7 +24,7 @@ use super::code::{Code, Field, Found, Kind, Step, Table};
 use super::tree::{Comparison, Function, Operator};
 use super::value::{Key, List, Value};
 
-/// UTF-16 units of a text that are looked at.
+/// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
 /// Elements of a list that `IN` looks through.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
@@ -43,7 +43,7 @@ pub struct Evaluator<'o, 'a> {
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<Info>,
-    /// Whether only objects are meant that a root leads to.
+    /// `true` if only objects are meant that a root leads to.
     pub(super) live: bool,
     /// By class number: whether its objects are java.lang.Strings.
     strings: Vec<bool>,
@@ -106,7 +106,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Self { live, ..self }
     }
 
-    /// Whether an object may be a row.
+    /// Returns whether an object may be a row.
     pub(super) fn is_meant(&self, object: ObjectIndex) -> bool {
         !self.live || self.graph.tree.reachable_position(object).is_some()
     }
@@ -123,7 +123,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
             Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
-                // What is an int in Java has its eight digits.
+                // An int of Java has eight hexadecimal digits.
                 Value::Whole(number @ ..0) if self.is_int(argument, row) => {
                     Value::Text(format!("{:#x}", number & 0xffff_ffff).into())
                 }
@@ -147,7 +147,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     }
                 })
             }
-            // What is left is true or false.
+            // All other expressions are boolean.
             _ => Value::Boolean(self.holds(code, row)),
         }
     }
@@ -158,7 +158,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Value::Text(cut(text(left) + &text(right)).into())
     }
 
-    /// Whether a condition holds.
+    /// Returns whether a condition holds.
     pub(super) fn holds(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
         match code {
             Code::Not(of) => !self.holds(of, row),
@@ -202,7 +202,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Whether two values compare so. What cannot be compared is not equal, and neither less nor more.
+    /// Returns whether two values compare so. What cannot be compared is not equal, and neither less nor more.
     pub(super) fn compares(&self, left: &Value, comparison: Comparison, right: &Value) -> bool {
         let order = match (left, right) {
             // A String compares with a text by what it says.
@@ -270,7 +270,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Whether a value is among those that were found, as it would be in a list of them.
+    /// Returns whether a value is among those that were found, as it would be in a list of them.
     fn is_found(&self, value: &Value, found: &Found) -> bool {
         let says = |text: &str| {
             let texts = || found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
@@ -289,7 +289,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         is_object || self.is_in(value, &found.values)
     }
 
-    /// Whether one of some values is equal to this one.
+    /// Returns whether one of some values is equal to this one.
     fn is_in(&self, value: &Value, values: &FxHashSet<Key>) -> bool {
         if values.is_empty() {
             return false;
@@ -335,7 +335,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Whether a number is that of a field or an element that is an `int` or smaller.
+    /// Returns whether a number is that of a field or an element that is an `int` or smaller.
     fn is_int(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
         let Code::Path(base, steps) = code else { return false };
         let Some((last, before)) = steps.split_last() else { return false };
@@ -485,7 +485,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Whether a value is a text, or a String.
+    /// Returns whether a value is a text, or a String.
     pub(super) fn is_text(&self, value: &Value) -> bool {
         match value {
             Value::Text(_) | Value::Char(_) => true,
@@ -515,7 +515,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Some(text.text(MAX_TEXT))
     }
 
-    /// What a value says.
+    /// Returns the text of a value.
     pub(super) fn text(&self, value: &Value) -> Option<String> {
         Some(match value {
             Value::Null | Value::List(..) | Value::Slice(_) | Value::Many(_) | Value::Snapshot => {

@@ -16,7 +16,7 @@ use crate::parallel;
 #[derive(Debug, Clone, Default)]
 struct Sum {
     count: u64,
-    /// How many of them are numbers.
+    /// Number of of them are numbers.
     numbers: u64,
     whole: i128,
     double: f64,
@@ -162,7 +162,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-/// Whether there is an aggregate in an expression.
+/// Returns whether there is an aggregate in an expression.
 pub(super) fn has_aggregate(node: &Node) -> bool {
     matches!(node.expression, Expression::Aggregate(..)) || children(node).into_iter().any(has_aggregate)
 }

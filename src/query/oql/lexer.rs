@@ -7,13 +7,13 @@ use crate::objects::condition::size;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    /// Its first byte.
+    /// Start offset.
     pub(super) start: usize,
-    /// The byte behind it.
+    /// End offset (exclusive).
     pub(super) end: usize,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     /// A name or a keyword.

@@ -39,7 +39,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.collections.get_or_init(|| Collections::new(self.objects))
     }
 
-    /// What a collection holds: elements; of maps keys and values.
+    /// Contents of a collection: elements; for maps, keys and values.
     fn entries(&self, object: ObjectIndex) -> impl Iterator<Item = Value> + '_ {
         let collections = self.collections();
         let entries = collections.collection(object).map(|collection| collections.entries(&collection));
@@ -56,7 +56,7 @@ impl<'a> Evaluator<'_, 'a> {
         classes.iter().map(ObjectIndex).filter(|found| *found != object).collect()
     }
 
-    /// What is in a list; `None` if the value is none.
+    /// Returns the items of a list; `None` if the value is not one.
     pub(super) fn items_of(&self, value: &Value) -> Option<Box<dyn Iterator<Item = Value> + '_>> {
         Some(match value {
             Value::Many(values) => {
@@ -77,7 +77,7 @@ impl<'a> Evaluator<'_, 'a> {
         Box::new(self.list_from(slice.list, slice.of, skipped).take(count))
     }
 
-    /// How long a list is.
+    /// Returns the length of a list.
     pub(super) fn count(&self, value: &Value) -> Option<u64> {
         let count = match value {
             Value::Slice(slice) => return Some(slice.end.saturating_sub(slice.start)),
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// What a list holds behind its first elements.
+    /// Contents of a list after its first elements.
     fn list_from(&self, list: List, of: ObjectIndex, skipped: usize) -> Box<dyn Iterator<Item = Value> + '_> {
         if list != List::Elements {
             return Box::new(self.list(list, of).skip(skipped));
@@ -176,7 +176,7 @@ impl<'a> Evaluator<'_, 'a> {
         Box::new(rest.chunks_exact(width).filter_map(move |element| self.read(element, kind)))
     }
 
-    /// What a list holds, read while it is taken.
+    /// Contents of a list, read lazily.
     pub(super) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = Value> + '_> {
         match list {
             List::Elements => self.list_from(list, of, 0),

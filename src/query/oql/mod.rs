@@ -74,9 +74,9 @@ struct Part {
     rows: Rows,
     /// What is shown of each row; `None` if it is the row itself.
     items: Option<Vec<Code>>,
-    /// Whether what the item gives are objects, and each of them is a row.
+    /// `true` if what the item gives are objects, and each of them is a row.
     is_objects: bool,
-    /// Whether each object is a row once.
+    /// `true` if each object is a row once.
     is_distinct: bool,
     /// Rows at most.
     limit: Option<usize>,
@@ -115,13 +115,13 @@ enum Origin<'s> {
 /// An object that is a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRow {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
     /// The name of its class.
     pub class: Option<String>,
     /// A few words that tell it from others.
     pub label: Option<String>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: Option<u64>,
     /// What it retains; `None` if no root leads to it.
     pub retained_bytes: Option<u64>,

@@ -428,7 +428,7 @@ fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
     Wrong::new(at, format!("there is no column {}; {hint}", cut(name)))
 }
 
-/// Whether an expression may be true or false, as far as can be seen.
+/// Returns whether an expression may be true or false, as far as can be seen.
 fn is_condition(node: &Node) -> bool {
     !matches!(
         node.expression,
@@ -443,7 +443,7 @@ fn is_condition(node: &Node) -> bool {
     )
 }
 
-/// Whether an expression is the same for all rows; what is in it is a value already if it is.
+/// Returns whether an expression is the same for all rows; what is in it is a value already if it is.
 fn is_constant(code: &Code) -> bool {
     let is_value = |code: &Code| matches!(code, Code::Value(_));
     match code {

@@ -153,7 +153,7 @@ impl Value {
         self.whole().or_else(|| self.double().map(|number| number as i64))
     }
 
-    /// Whether the value counts as true in a condition, as in MAT: all but null, false, 0 and an empty text.
+    /// Returns whether the value counts as true in a condition, as in MAT: all but null, false, 0 and an empty text.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,

@@ -31,7 +31,7 @@ use super::starts::{Starts, Which};
 pub struct Path {
     /// Objects from a root to the object, by index.
     pub objects: Vec<ObjectIndex>,
-    /// Whether its first object is a root only because a thread's stack holds it.
+    /// `true` if its first object is a root only because a thread's stack holds it.
     pub through_frame: bool,
 }
 
@@ -40,14 +40,14 @@ pub struct Path {
 pub struct Found {
     /// Shortest first. One more than asked for, if otherwise none led through fields.
     pub paths: Vec<Path>,
-    /// Whether these are there only if no reference is left out.
+    /// `true` if these are there only if no reference is left out.
     pub only_excluded: bool,
-    /// Whether there is no other path of either sort. It is not known if the search gave up.
+    /// `true` if there is no other path of either sort. It is not known if the search gave up.
     pub are_all: bool,
 }
 
 impl Found {
-    /// Whether there are paths, and all lead through frames: there is none through fields.
+    /// Returns whether there are paths, and all lead through frames: there is none through fields.
     pub fn only_frames(&self) -> bool {
         !self.paths.is_empty() && self.paths.iter().all(|path| path.through_frame)
     }

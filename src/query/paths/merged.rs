@@ -37,7 +37,7 @@ pub struct Show {
 /// Objects of which only the number is told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct More {
-    /// How many objects are left out right below.
+    /// Number of objects are left out right below.
     pub nodes: u64,
     /// Objects sought among them and below.
     pub objects: u64,
@@ -66,7 +66,7 @@ pub struct Node {
     run: u32,
     /// Objects sought whose path goes through it, itself included.
     pub objects: u32,
-    /// Whether it is one of them.
+    /// `true` if it is one of them.
     pub is_sought: bool,
     /// What is left out right below it.
     pub more: More,
@@ -89,7 +89,7 @@ pub struct Merged {
     pub only_excluded: u64,
     /// Those that are not reachable at all.
     pub unreachable: u64,
-    /// Whether there is no path at all without what should have been left out, so that nothing was.
+    /// `true` if there is no path at all without what should have been left out, so that nothing was.
     pub followed_all: bool,
 }
 
@@ -226,7 +226,7 @@ impl Picker<'_, '_> {
         }
     }
 
-    /// Whether a branch is an example only.
+    /// Returns whether a branch is an example only.
     fn is_small(&self, objects: u32, all: u64) -> bool {
         self.show.branches.is_some() && u64::from(objects) * 100 < all
     }
@@ -247,7 +247,7 @@ impl Picker<'_, '_> {
         }
     }
 
-    /// Whether a branch is shown. One that leads to fewer objects may have to go for it.
+    /// Returns whether a branch is shown. One that leads to fewer objects may have to go for it.
     fn take_branch(&mut self, objects: u32, node: usize) -> bool {
         let Some(most) = self.show.branches else { return true };
         if self.heap.len() < most {

@@ -41,7 +41,7 @@ impl<'a> RootIndex<'a> {
         Self { rows, by_object, by_thread, locals: graph.roots.locals(), bits }
     }
 
-    /// Whether an object is a root.
+    /// Returns whether an object is a root.
     #[inline]
     pub fn contains(&self, object: ObjectIndex) -> bool {
         self.bits.contains(object)
@@ -57,7 +57,7 @@ impl<'a> RootIndex<'a> {
         self.range(&self.by_thread, thread)
     }
 
-    /// Whether a thread's stack holds an object, so that the thread refers to it.
+    /// Returns whether a thread's stack holds an object, so that the thread refers to it.
     #[inline]
     pub fn is_local_of(&self, thread: ObjectIndex, object: ObjectIndex) -> bool {
         // Threads are roots, and what their stacks hold is one.

@@ -24,14 +24,14 @@ pub struct Question {
     pub kinds: Vec<RootKind>,
     /// Of these threads.
     pub thread: Option<ThreadPattern>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
     /// Its name, if the dump has it.
     pub name: Option<String>,
@@ -40,15 +40,15 @@ pub struct Thread {
 /// An object that is a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
-    /// Its class, if the dump tells.
+    /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
     pub label: Option<String>,
     /// Why it is a root.
     pub kind: RootKind,
-    /// Whether the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    /// `true` if the dump does not name it: the boot loader's classes, where there are no sticky classes.
     pub is_assumed: bool,
     /// The thread, if it has one that is known.
     pub thread: Option<Thread>,
@@ -60,9 +60,9 @@ pub struct Row {
     pub location: Option<String>,
     /// How often the dump says so.
     pub times: u64,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What it retains.
+    /// Retained size.
     pub retained_bytes: u64,
 }
 

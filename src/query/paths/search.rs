@@ -54,7 +54,7 @@ impl Budget {
         Self { left: referrers, is_spent: false }
     }
 
-    /// Whether a search gave up.
+    /// Returns whether a search gave up.
     pub const fn is_spent(&self) -> bool {
         self.is_spent
     }
@@ -86,7 +86,7 @@ pub(crate) struct Search<'s, 'a> {
     again: FxHashMap<ObjectIndex, usize>,
     times_again: usize,
     steps: u64,
-    /// Whether something was not looked at because it would take too long.
+    /// `true` if something was not looked at because it would take too long.
     pub(crate) left_out: bool,
     /// Positions of threads whose stacks hold objects at which paths start, ascending.
     guards: Vec<TreePosition>,
@@ -190,7 +190,7 @@ impl Part {
         part
     }
 
-    /// Whether there is no other way.
+    /// Returns whether there is no other way.
     pub(crate) fn is_done(&self) -> bool {
         self.level.is_empty() && self.classes.is_empty()
     }
@@ -321,7 +321,7 @@ impl Part {
         }
     }
 
-    /// Whether an object that was there before may be taken once more: on other ways it was on, not on this one.
+    /// Returns whether an object that was there before may be taken once more: on other ways it was on, not on this one.
     fn may_go_again(&self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
         if search.ways == 1 {
             search.left_out = true;

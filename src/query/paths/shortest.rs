@@ -31,9 +31,9 @@ const MORE_WAYS: usize = 16;
 pub struct Found {
     /// Objects from a root to the object, by index; shortest first.
     pub paths: Vec<Vec<ObjectIndex>>,
-    /// Whether these are there only if no reference is left out.
+    /// `true` if these are there only if no reference is left out.
     pub only_excluded: bool,
-    /// Whether there is no other path. It is not known if the search gave up.
+    /// `true` if there is no other path. It is not known if the search gave up.
     pub are_all: bool,
 }
 

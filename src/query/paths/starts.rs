@@ -42,7 +42,7 @@ impl<'e, 'a> Starts<'e, 'a> {
         Self { roots, objects: roots.objects_of(is_wanted), threads: roots.threads_of(is_wanted) }
     }
 
-    /// Whether paths start at an object.
+    /// Returns whether paths start at an object.
     #[inline]
     pub(crate) fn contains(&self, object: ObjectIndex) -> bool {
         self.roots.contains(object) && self.objects.binary_search(&object).is_ok()

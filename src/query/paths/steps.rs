@@ -18,7 +18,7 @@ use crate::threads::frames::{Frame, Frames};
 /// An object on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
     /// Its class; `None` if the dump does not tell.
     pub class: Option<String>,
@@ -26,13 +26,13 @@ pub struct Step {
     pub label: Option<String>,
     /// How the object before holds it; `None` for roots.
     pub reference: Option<String>,
-    /// Whether that is by a static field.
+    /// `true` if that is by a static field.
     pub is_static: bool,
     /// How strongly the object before holds it.
     pub strength: Strength,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
-    /// What it retains.
+    /// Retained size.
     pub retained_bytes: u64,
     /// Why it is also a root by a thread's stack, for each of these threads, ten at most. Empty for the first step of a
     /// path: why that is a root is asked for by itself.
@@ -45,7 +45,7 @@ const MAX_THREADS: usize = 10;
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Object id, if the thread is in the dump.
+    /// Object ID, if the thread is in the dump.
     pub id: Option<ObjectId>,
     /// Its name, if the dump has it.
     pub name: Option<String>,
@@ -54,13 +54,13 @@ pub struct Thread {
 /// Why an object is a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootView {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
     /// Its class; `None` if the dump does not tell.
     pub class: Option<String>,
     /// The kinds of roots that it is.
     pub kinds: Vec<RootKind>,
-    /// Whether no kind stands in the dump: a class of the boot loader where there are no sticky classes.
+    /// `true` if no kind stands in the dump: a class of the boot loader where there are no sticky classes.
     pub is_assumed: bool,
     /// The thread that it belongs to; of several the first.
     pub thread: Option<Thread>,
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
         self.labels.content(object)
     }
 
-    /// Whether texts that were read in the dump are not told.
+    /// Returns whether texts that were read in the dump are not told.
     pub(crate) fn hides_values(&self) -> bool {
         self.labels.hides_values()
     }

@@ -50,7 +50,7 @@ pub struct SiteRow {
     pub class: Arc<str>,
     /// The number of its stack in [`Compared::stacks`].
     pub stack: TraceSerial,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// Bytes that are alive.
     pub live_bytes: Change,
@@ -67,7 +67,7 @@ pub struct SiteRow {
 pub struct SampleRow {
     /// The number of its stack in [`Compared::stacks`].
     pub stack: TraceSerial,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// How often it was found running.
     pub samples: Change,
@@ -82,7 +82,7 @@ pub struct TimeRow {
     pub stack: TraceSerial,
     /// The method as the rows name it.
     pub method: Option<Arc<str>>,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// Calls.
     pub count: Change,

@@ -20,7 +20,7 @@ pub struct Question {
     pub cutoff: f64,
     /// Their order.
     pub sort_by: SortBy,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
@@ -237,7 +237,7 @@ impl Groups {
     }
 }
 
-/// Whether samples are below the cutoff, as the agent compares them.
+/// Returns whether samples are below the cutoff, as the agent compares them.
 fn is_below(samples: u64, whole: u64, cutoff: f64) -> bool {
     ratio(samples, whole) < cutoff
 }

@@ -18,7 +18,7 @@ pub struct Question {
     pub cutoff: f64,
     /// Their order; that of the file by default.
     pub sort_by: Option<SortBy>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
@@ -113,7 +113,7 @@ pub struct CallQuestion {
     pub cutoff: f64,
     /// Their order; that of the file by default. Calls have no trace.
     pub sort_by: Option<SortBy>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 

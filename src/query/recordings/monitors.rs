@@ -37,7 +37,7 @@ pub struct WaitRow {
 pub struct WaitQuestion {
     /// Of monitors of these classes; of all, and of sleeping, if there are none.
     pub monitors: Vec<ClassPattern>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 

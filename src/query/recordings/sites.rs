@@ -22,7 +22,7 @@ pub struct Question {
     pub cutoff: f64,
     /// Their order; that of the file by default.
     pub sort_by: Option<SortBy>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
@@ -132,7 +132,7 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
     Answer { rows, matching }
 }
 
-/// Whether a site's parts of all live and of all allocated bytes are below the cutoff, as the agent compares them.
+/// Returns whether a site's parts of all live and of all allocated bytes are below the cutoff, as the agent compares them.
 fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     let part = match total {
         Some(total) => {

@@ -33,7 +33,7 @@ impl StackFilter {
         }
     }
 
-    /// Whether one of these methods, given as class and name, is meant.
+    /// Returns whether one of these methods, given as class and name, is meant.
     pub fn matches_any<'m>(&self, methods: impl Iterator<Item = (&'m str, &'m str)> + Clone) -> bool {
         let class = self.classes.is_empty()
             || methods.clone().any(|(class, _)| self.classes.iter().any(|one| one.matches(class)));
@@ -57,7 +57,7 @@ pub struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Whether the trace with this serial number is meant. One that is not there is, if nothing is asked for.
+    /// Returns whether the trace with this serial number is meant. One that is not there is, if nothing is asked for.
     pub fn matches(&self, serial: TraceSerial) -> bool {
         if self.classes.is_none() && self.methods.is_none() {
             return true;

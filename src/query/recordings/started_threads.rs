@@ -7,11 +7,11 @@ use crate::sorting::SortRows;
 /// Which threads are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of such names, or with this object id.
+    /// Of such names, or with this object ID.
     pub name: Option<ThreadPattern>,
     /// Their order; that of the file by default.
     pub sort_by: Option<SortBy>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 

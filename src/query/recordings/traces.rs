@@ -18,16 +18,16 @@ pub struct Question {
     pub filter: StackFilter,
     /// Of these threads.
     pub thread: Option<ThreadFilter>,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
-/// Threads by serial number, name or object id.
+/// Threads by serial number, name or object ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadFilter {
     /// The thread with this serial number.
     Serial(u32),
-    /// By name or object id.
+    /// By name or object ID.
     Pattern(ThreadPattern),
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Reader {
     /// How many other threads may be asked for: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
-    /// How many were read so far.
+    /// Number of were read so far.
     read: usize,
 }
 
@@ -38,7 +38,7 @@ const MANY: usize = 64;
 /// If this part of all rows is left, what the table prepares for readers of most rows is worth its time.
 const PART: u64 = 8;
 
-/// Whether these chunks are most of a table of so many rows.
+/// Returns whether these chunks are most of a table of so many rows.
 fn are_most(chunks: &[Chunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }

@@ -22,7 +22,7 @@ pub struct Source {
     pub schema: String,
     /// The dump.
     pub heap: Arc<Heap>,
-    /// Its graph.
+    /// Graph of the dump.
     pub graph: Arc<ObjectGraph>,
 }
 

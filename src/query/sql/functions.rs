@@ -14,7 +14,7 @@ use crate::classes::pattern::ClassPattern;
 /// A function, for help and completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Its arguments.
     pub arguments: &'static str,

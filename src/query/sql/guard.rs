@@ -67,12 +67,12 @@ impl Clock {
         Self { begin: Instant::now(), limit, cancelled, waits: Mutex::default() }
     }
 
-    /// Whether the query has to end now.
+    /// Returns whether the query has to end now.
     pub(super) fn is_over(&self) -> bool {
         self.is_late() || self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Whether it took too long.
+    /// Returns whether it took too long.
     pub(super) fn is_late(&self) -> bool {
         self.left().is_some_and(|left| left.is_zero())
     }

@@ -4,7 +4,7 @@
 /// Characters that are compared between two looks at the clock: less than a millisecond.
 const STEPS: u32 = 1 << 16;
 
-/// Whether a text is like a pattern, as SQLite's LIKE has it: `%` is any characters, `_` is one, letters of ASCII match in
+/// Returns whether a text is like a pattern, as SQLite's LIKE has it: `%` is any characters, `_` is one, letters of ASCII match in
 /// either case. `escape` takes a pattern's character as it is. Goes back only to the last `%`, which is enough. `None` if it
 /// was given up: `is_over` is asked now and then, since both lengths may be at their limits.
 pub(super) fn matches(

@@ -76,7 +76,7 @@ pub struct Answer {
     pub columns: Vec<Column>,
     messages: Receiver<Message>,
     made: VecDeque<Row>,
-    /// Whether no more rows come.
+    /// `true` if no more rows come.
     is_over: bool,
     clock: Arc<Clock>,
     cancelled: Arc<AtomicBool>,

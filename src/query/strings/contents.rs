@@ -119,7 +119,7 @@ pub(crate) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
     }
 }
 
-/// Whether the upper byte of each unit is zero.
+/// Returns whether the upper byte of each unit is zero.
 fn is_latin(bytes: &[u8], upper: usize) -> bool {
     bytes.chunks_exact(2).all(|unit| unit.get(upper) == Some(&0))
 }
@@ -153,7 +153,7 @@ fn hash_chunks<'a>(
     hasher.digest()
 }
 
-/// Whether two texts are the same.
+/// Returns whether two texts are the same.
 pub(crate) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => equal(a, b),
@@ -164,7 +164,7 @@ pub(crate) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
     }
 }
 
-/// Whether two arrays are equal. Strings may share one, and it may be long.
+/// Returns whether two arrays are equal. Strings may share one, and it may be long.
 fn equal(a: &[u8], b: &[u8]) -> bool {
     std::ptr::eq(a, b) || a == b
 }
@@ -184,7 +184,7 @@ pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
     }
 }
 
-/// Whether a part of the text matches. A surrogate without its other half counts as U+FFFD. `buffer` saves allocations.
+/// Returns whether a part of the text matches. A surrogate without its other half counts as U+FFFD. `buffer` saves allocations.
 pub(super) fn matches(pattern: &Regex, characters: &Characters<'_>, buffer: &mut String) -> bool {
     if let Characters::Latin1(bytes) = characters
         && bytes.is_ascii()

@@ -67,7 +67,7 @@ impl Item {
         self.place
     }
 
-    /// Whether the characters are surely the same: all of one array.
+    /// Returns whether the characters are surely the same: all of one array.
     pub(super) fn is_at_place_of(&self, other: &Self) -> bool {
         self.place == other.place && self.place & 3 != Form::Part as u64
     }
@@ -84,7 +84,7 @@ impl Item {
     }
 }
 
-/// What was found.
+/// Result of the query.
 #[derive(Debug, Default)]
 pub(super) struct Finds {
     /// Strings by a part of their hash, in no order.
@@ -262,7 +262,7 @@ struct Strings<'v, 's, 'a> {
     /// Which objects of the block are Strings.
     wanted: u64,
     found: Vec<Found>,
-    /// The ids of the arrays.
+    /// The IDs of the arrays.
     ids: Vec<ObjectId>,
     unreadable: u64,
 }

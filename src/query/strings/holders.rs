@@ -42,7 +42,7 @@ pub struct Holder {
     pub class: String,
     /// The field by which they do; `[]` for elements of arrays; `None` for a thread's stack and what is not known.
     pub field: Option<String>,
-    /// Whether the field is static.
+    /// `true` if the field is static.
     pub is_static: bool,
     /// How many of the copies that were looked at they refer to.
     pub copies: u64,

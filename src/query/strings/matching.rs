@@ -35,7 +35,7 @@ impl Copies {
         (Reverse(first(self.new)), Reverse(first(self.old)))
     }
 
-    /// Whether the new dump has it.
+    /// Returns whether the new dump has it.
     pub(crate) fn is_in_new(&self) -> bool {
         self.new.is_some()
     }

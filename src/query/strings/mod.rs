@@ -47,7 +47,7 @@ pub struct Question {
     pub rows: Rows,
     /// The order of the rows.
     pub sort_by: SortBy,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
 }
 
@@ -106,7 +106,7 @@ struct Group {
     share: u32,
     /// The place of the first one in it; the others follow by address.
     start: u32,
-    /// How many.
+    /// Number of them.
     count: u32,
     /// The first object.
     first: ObjectIndex,
@@ -137,7 +137,7 @@ impl Answer {
         self.groups.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -149,11 +149,11 @@ pub const LONGEST: usize = 1 << 24;
 /// A String, or a text that several have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Object id; of the first copy.
+    /// Object ID; of the first copy.
     pub id: ObjectId,
     /// The text, or its beginning.
     pub text: String,
-    /// Whether `text` is not all of it.
+    /// `true` if `text` is not all of it.
     pub is_cut: bool,
     /// UTF-16 units: what `String.length()` says.
     pub length: u64,
@@ -169,7 +169,7 @@ pub struct Row {
     pub wasted_bytes: u64,
     /// Who refers to most of the copies that were looked at; only of duplicates.
     pub holders: Vec<Holder>,
-    /// How many copies were looked at for `holders`.
+    /// Number of copies were looked at for `holders`.
     pub sampled: u64,
 }
 

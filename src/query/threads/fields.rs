@@ -91,7 +91,7 @@ impl<'a> ThreadFields<'a> {
         class.and_then(|class| self.families.get(class.0 as usize)).copied().unwrap_or(Family::NoThread)
     }
 
-    /// Whether there is a class of threads that has instances.
+    /// Returns whether there is a class of threads that has instances.
     pub(super) fn has_threads(&self) -> bool {
         let mut classes = self.families.iter().zip(self.objects.summary.classes());
         classes.any(|(family, class)| *family != Family::NoThread && class.objects.get() > 0)

@@ -77,7 +77,7 @@ pub struct Frames<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     reader: BodyReader<'a>,
-    /// Class serial numbers, ascending, and the string ids of the names.
+    /// Class serial numbers, ascending, and the string IDs of the names.
     classes: Vec<(u32, u64)>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Frames<'a> {
         self.name(id).map(|name| java_class_name(&name))
     }
 
-    /// The ids of the frames of a stack trace, innermost first.
+    /// The IDs of the frames of a stack trace, innermost first.
     pub fn of_trace(&self, serial: TraceSerial) -> impl Iterator<Item = u64> + use<'a> {
         let record = self.record(self.summary.traces(), serial.0.into());
         let trace = record.and_then(|record| self.reader.trace(&record).ok());

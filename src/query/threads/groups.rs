@@ -22,13 +22,13 @@ use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
 pub struct Group {
     /// The name of the one thread; of several, with `*` for the numbers in which they differ. `None` if they have none.
     pub name: Option<String>,
-    /// How many threads.
+    /// Number of threads.
     pub threads: u64,
     /// How many of them in which state, in the order of Java; those of unknown state last.
     pub states: Vec<(Option<State>, u64)>,
     /// Virtual threads among them.
     pub virtual_threads: u64,
-    /// Whether one of them ran into an OutOfMemoryError.
+    /// `true` if one of them ran into an OutOfMemoryError.
     pub is_out_of_memory: bool,
     /// What would be freed with them; a thread that another dominates counts once.
     pub retained_bytes: u64,
@@ -51,9 +51,9 @@ pub struct LocalsOfClass {
     /// The methods whose frames hold them, innermost first, those of the JDK last. What lies in no frame that is known is in
     /// none.
     pub methods: Vec<String>,
-    /// How many objects.
+    /// Number of objects.
     pub objects: u64,
-    /// What they take.
+    /// Their shallow size.
     pub shallow_bytes: u64,
     /// What would be freed with them; one that another of them dominates counts once.
     pub retained_bytes: u64,
@@ -68,7 +68,7 @@ pub struct Groups {
     pub matching: u64,
     /// Threads that match.
     pub threads: u64,
-    /// What they retain together.
+    /// Their retained size together.
     pub retained_bytes: u64,
 }
 

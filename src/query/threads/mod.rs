@@ -58,28 +58,28 @@ pub enum Kind {
 /// Which threads are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of such names, or with this object id.
+    /// Of such names, or with this object ID.
     pub name: Option<ThreadPattern>,
     /// In these states; in all, and in those that are not known, if there are none.
     pub states: Vec<State>,
     /// Of this kind.
     pub kind: Option<Kind>,
-    /// Of the group of the thread with this object id: see [`Threads::groups`].
+    /// Of the group of the thread with this object ID: see [`Threads::groups`].
     pub group_of: Option<ObjectId>,
     /// Their order.
     pub sort_by: SortBy,
-    /// How many rows are kept; all by default.
+    /// Number of rows are kept; all by default.
     pub top: Option<usize>,
     /// How many frames of each stack, the innermost; all by default.
     pub depth: Option<usize>,
-    /// Whether groups tell what their stacks hold. A thread that is read always does.
+    /// `true` if groups tell what their stacks hold. A thread that is read always does.
     pub has_locals: bool,
     /// Whether those that have not started or have ended are left out, if no states are given.
     pub which: Which,
 }
 
 impl Question {
-    /// Whether there is a thread of this name, and which are like it.
+    /// Returns whether there is a thread of this name, and which are like it.
     pub fn named(name: ThreadPattern) -> Self {
         Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
     }
@@ -95,7 +95,7 @@ pub enum Which {
     Alive,
 }
 
-/// The order of threads. Those that are equal are in the order of their ids.
+/// The order of threads. Those that are equal are in the order of their IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
     /// Those that retain most first.
@@ -105,7 +105,7 @@ pub enum SortBy {
     Name,
     /// By state, in the order of Java: NEW, RUNNABLE, BLOCKED, ...
     State,
-    /// By object id.
+    /// By object ID.
     Address,
 }
 
@@ -163,9 +163,9 @@ pub struct Answer {
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// Its class.
+    /// Class of the object.
     pub class: Option<ClassNumber>,
     /// Its name, or the beginning of a long one. Virtual threads may have an empty one.
     pub name: Option<String>,
@@ -183,13 +183,13 @@ pub struct Thread {
     pub doing: Doing,
     /// The JVM's own address of the thread, if it has one: what thread dumps call tid.
     pub native_address: Option<u64>,
-    /// Object id of the thread that carries it: of a virtual thread that is mounted.
+    /// Object ID of the thread that carries it: of a virtual thread that is mounted.
     pub carrier: Option<ObjectId>,
-    /// Whether it ran into an OutOfMemoryError: see [`Threads::out_of_memory`].
+    /// `true` if it ran into an OutOfMemoryError: see [`Threads::out_of_memory`].
     pub is_out_of_memory: bool,
     /// What it is parked for: `LockSupport.getBlocker`.
     pub blocker: Option<Object>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: u64,
     /// What it retains, if it is reachable.
     pub retained_bytes: Option<u64>,
@@ -204,9 +204,9 @@ pub struct Thread {
 /// An object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Object id.
+    /// Object ID.
     pub id: ObjectId,
-    /// Its class.
+    /// Class of the object.
     pub class: Option<ClassNumber>,
 }
 
@@ -317,7 +317,7 @@ impl<'a> Threads<'a> {
         holding
     }
 
-    /// Whether a thread ran into an OutOfMemoryError.
+    /// Returns whether a thread ran into an OutOfMemoryError.
     pub(crate) fn is_out_of_memory(&self, thread: ObjectIndex) -> bool {
         self.out_of_memory.binary_search(&thread).is_ok()
     }
@@ -352,7 +352,7 @@ impl<'a> Threads<'a> {
         if let (true, Some(pattern)) = (rows.is_empty(), &question.name) {
             answer.suggestions = self.suggestions(&all, pattern);
         }
-        // Rows are in the order of ids, and sorting keeps the order of those that are equal.
+        // Rows are in the order of IDs, and sorting keeps the order of those that are equal.
         match question.sort_by {
             SortBy::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
             SortBy::Name => rows = self.by_name(rows),
@@ -383,7 +383,7 @@ impl<'a> Threads<'a> {
         all
     }
 
-    /// The threads that are asked for among all, in the order of their ids.
+    /// The threads that are asked for among all, in the order of their IDs.
     fn matching(&self, all: &[ObjectIndex], question: &Question) -> Vec<Row> {
         let rows = all.par_iter().map(|object| self.row(*object));
         let rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
@@ -409,7 +409,7 @@ impl<'a> Threads<'a> {
         Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
-    /// Whether a thread is asked for, whatever its name.
+    /// Returns whether a thread is asked for, whatever its name.
     fn is_meant(row: &Row, question: &Question) -> bool {
         let of_state = if question.states.is_empty() {
             question.which == Which::All || row.state.is_none_or(State::is_alive)
@@ -419,7 +419,7 @@ impl<'a> Threads<'a> {
         of_state && question.kind.is_none_or(|kind| kind == row.kind)
     }
 
-    /// Those that are meant by their names, or ids.
+    /// Those that are meant by their names, or IDs.
     fn named(&self, rows: Vec<Row>, pattern: &ThreadPattern) -> Vec<Row> {
         if let ThreadPattern::Object(_) = pattern {
             return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();

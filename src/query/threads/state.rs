@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Whether a thread in this state has a stack.
+    /// Returns whether a thread in this state has a stack.
     pub const fn is_alive(self) -> bool {
         !matches!(self, Self::New | Self::Terminated)
     }

@@ -123,7 +123,7 @@ impl Files {
     }
 }
 
-/// Whether no complete or cut recording has this number.
+/// Returns whether no complete or cut recording has this number.
 fn is_free(stem: &Path) -> bool {
     let names =
         Form::ALL.map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
@@ -131,7 +131,7 @@ fn is_free(stem: &Path) -> bool {
     names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
 }
 
-/// Whether a recording with this number is being written, or was left by a process that was killed.
+/// Returns whether a recording with this number is being written, or was left by a process that was killed.
 fn is_written(stem: &Path) -> bool {
     let names = Form::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
     names.iter().any(|name| fs::symlink_metadata(name).is_ok())

@@ -199,7 +199,7 @@ impl Server {
         }
     }
 
-    /// Whether there is a place for one more: if all are taken, the oldest connection that no recording has come from is
+    /// Returns whether there is a place for one more: if all are taken, the oldest connection that no recording has come from is
     /// closed. As long as there are places it stays: an agent may have nothing to send before its program ends.
     fn make_room(&self) -> bool {
         if self.agents.values().filter(|agent| !agent.is_closed()).count() < MAX_AGENTS {

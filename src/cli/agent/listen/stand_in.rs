@@ -36,7 +36,7 @@ impl Stream for Blocks {
 pub struct Received {
     /// Its file.
     pub file: PathBuf,
-    /// Whether it is binary.
+    /// `true` if it is binary.
     pub is_binary: bool,
     /// Bytes that the file got.
     pub bytes: u64,
@@ -91,7 +91,7 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
     Err("the connection did not end".to_owned())
 }
 
-/// Whether a line that is typed is a command for agents.
+/// Returns whether a line that is typed is a command for agents.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -25,7 +25,7 @@ pub(super) struct Row {
     /// The figure and its limit, for people.
     shown: [String; 2],
     pub(super) message: String,
-    /// Whether nothing has the name that the rule asks for.
+    /// `true` if nothing has the name that the rule asks for.
     pub(super) is_unmatched: bool,
     /// Where the rule is.
     pub(super) line: Option<u64>,
@@ -154,12 +154,12 @@ impl Row {
         })
     }
 
-    /// Whether the check fails with it.
+    /// Returns whether the check fails with it.
     pub(super) fn fails(&self) -> bool {
         self.status == Status::Failed && self.severity == Severity::Error
     }
 
-    /// Whether a table tells more of it than its figures.
+    /// Returns whether a table tells more of it than its figures.
     pub(super) fn is_told(&self) -> bool {
         self.status != Status::Passed || self.number.is_none() || self.is_unmatched
     }

@@ -169,7 +169,7 @@ impl Args {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
     }
 
-    /// Whether rows that are the same in both dumps are left out: they help nobody who reads a table.
+    /// Returns whether rows that are the same in both dumps are left out: they help nobody who reads a table.
     fn leaves_out_same(&self) -> bool {
         self.output.format() == Format::Table
     }

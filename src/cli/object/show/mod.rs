@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Why there is nothing to show.
 enum Missing {
-    /// No such object; ids next to it.
+    /// No such object; IDs next to it.
     Object(ObjectId, Vec<ObjectId>),
     /// No such class; names like it.
     Class(Vec<String>),

@@ -177,7 +177,7 @@ pub(super) fn statement(text: &str) -> Option<&str> {
     Some(query).filter(|query| !query.is_empty())
 }
 
-/// Whether a text ends with `;` that is in no text, name or comment.
+/// Returns whether a text ends with `;` that is in no text, name or comment.
 fn ends(text: &str) -> bool {
     let mut rest = text;
     let mut is_end = false;

@@ -143,7 +143,7 @@ struct Line<'a> {
     branch: String,
     /// How many of the objects that it dominates are shown, if some are not.
     shown: Option<u64>,
-    /// Whether only the roots dominate it, and it is none: several of them lead to it.
+    /// `true` if only the roots dominate it, and it is none: several of them lead to it.
     is_held_by_several: bool,
 }
 

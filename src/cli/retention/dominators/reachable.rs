@@ -31,7 +31,7 @@ pub(super) fn beside() -> Columns<'static, Tree> {
 pub(super) struct Whole {
     /// Bytes of all reachable objects.
     pub(super) bytes: u64,
-    /// Whether the terminal has room for bars.
+    /// `true` if the terminal has room for bars.
     has_bars: bool,
 }
 

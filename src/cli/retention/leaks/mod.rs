@@ -85,7 +85,7 @@ struct Told {
     facts: HeapFacts,
     /// Shallow bytes of unreachable objects, and of all.
     unreachable: (u64, u64),
-    /// Whether part of the dump is missing.
+    /// `true` if part of the dump is missing.
     is_damaged: bool,
 }
 

@@ -80,7 +80,7 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
-/// Whether what retains most is a holder, in which nothing accumulates.
+/// Returns whether what retains most is a holder, in which nothing accumulates.
 pub(crate) fn is_only_held(leaks: &Leaks) -> bool {
     matches!(leaks.largest(), Some(Largest::Suspect(row)) if row.verdict == Verdict::Holder)
 }

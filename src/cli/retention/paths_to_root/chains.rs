@@ -16,7 +16,7 @@ pub(super) enum Piece {
     Chain {
         /// The place of the first.
         first: usize,
-        /// How many.
+        /// Number of them.
         steps: usize,
     },
     /// Steps that are left out.

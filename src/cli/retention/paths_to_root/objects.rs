@@ -33,11 +33,11 @@ struct Paths {
     id: ObjectId,
     what: Found,
     paths: Vec<PathView>,
-    /// Whether there is no other path.
+    /// `true` if there is no other path.
     are_all: bool,
-    /// Whether all paths there are lead through frames.
+    /// `true` if all paths there are lead through frames.
     only_frames: bool,
-    /// Whether the search gave up, so that there may be others.
+    /// `true` if the search gave up, so that there may be others.
     gave_up: bool,
 }
 

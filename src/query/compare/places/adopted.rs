@@ -1,5 +1,5 @@
-//! Objects that only GC roots dominate: threads and roots, which are known by what they are; and objects that are a root only
-//! while a method runs, which are taken to the object that holds them beside.
+//! Objects dominated only by GC roots: threads and roots, which are identified by kind or name; and objects that are
+//! roots only while a method runs, which are moved to the object that also references them.
 
 use std::cmp::Reverse;
 
@@ -19,10 +19,10 @@ use super::labels::{Pool, Via};
 
 /// Threads that are known by their names.
 const MAX_THREADS: usize = 1 << 16;
-/// Objects on stacks that are looked at, those that retain most.
+/// Maximum number of objects on stacks examined, largest retained size first.
 const MAX_ADOPTED: usize = 1 << 14;
 
-/// How threads and roots are held: by object, the number of its [`Via`].
+/// References to threads and roots: by object, the number of its [`Via`].
 pub(super) fn special(
     heap: &Heap,
     graph: &ObjectGraph,
@@ -48,14 +48,15 @@ pub(super) fn special(
     special
 }
 
-/// Whether a root is one only while a method runs.
+/// Returns whether a root is one only while a method runs.
 fn is_passing(kind: RootKind) -> bool {
     use RootKind::{JavaFrame, JniLocal, JniMonitor, MonitorUsed, NativeStack, ThreadBlock};
     matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
 }
 
-/// Objects that the stacks of threads hold, and beside threads a single object: object, holder, and how that holds it. Where
-/// they are does not depend on which methods run, nor on what a thread waits for (`Thread.parkBlocker`).
+/// Objects referenced by thread stacks and, apart from threads, by a single object: object, holder, and the kind of
+/// reference. Their places do not depend on the methods that run, nor on what a thread waits for
+/// (`Thread.parkBlocker`).
 pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
     let (graph, tree) = (edges.graph, &edges.graph.tree);
     let is_thread = ClassSet::of_name_and_below(edges.summary, "java.lang.Thread");

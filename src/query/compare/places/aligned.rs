@@ -10,19 +10,19 @@ use hprof_parser::ObjectId;
 use super::labels::{Label, Pool, Via};
 use super::{Place, Places};
 
-/// What one dump has at a place.
+/// Objects of one dump at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Objects at the place.
     pub objects: u64,
-    /// What they retain.
+    /// Their retained size.
     pub retained_bytes: u64,
     /// One of them; null if there is none.
     pub example: ObjectId,
 }
 
 impl Figures {
-    /// Those of two places that are one.
+    /// Adds the figures of two places that are merged.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             objects: self.objects.saturating_add(other.objects),
@@ -50,7 +50,7 @@ pub struct Aligned {
     pub below: Vec<Vec<u32>>,
     /// The places at the top.
     pub top: Vec<u32>,
-    /// Whether keys of maps and names of threads are not told.
+    /// `true` if keys of maps and names of threads are hidden.
     pub(super) hides_values: bool,
 }
 
@@ -61,7 +61,7 @@ impl Aligned {
         whole.telling().map_or(whole, |(telling, _)| telling)
     }
 
-    /// The same with all keys that the places have, however many they are.
+    /// Like [`Self::new`], with all keys of the places, regardless of their number.
     pub fn with_all_keys(dumps: &[impl Borrow<Places>]) -> Self {
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
@@ -138,18 +138,18 @@ impl Aligned {
         self.figures.len()
     }
 
-    /// What a dump has at a place.
+    /// Returns the figures of a place in one dump.
     pub fn figures(&self, dump: usize, place: u32) -> Figures {
         let figures = self.figures.get(dump).and_then(|figures| figures.get(place as usize));
         figures.copied().unwrap_or_default()
     }
 
-    /// What the first dump has at a place, and the last one.
+    /// Returns the figures of a place in the first and the last dump.
     pub(super) fn ends(&self, place: u32) -> (Figures, Figures) {
         (self.figures(0, place), self.figures(self.dumps().saturating_sub(1), place))
     }
 
-    /// By how many bytes a place grew from the first dump to the last.
+    /// Returns the growth of a place in bytes, from the first dump to the last.
     pub fn delta(&self, place: u32) -> i64 {
         let (old, new) = self.ends(place);
         Change { old: old.retained_bytes, new: new.retained_bytes }.delta()

@@ -1,10 +1,10 @@
-//! What grew between two dumps, by place.
+//! Growth between two dumps, by place.
 
 use super::{Aligned, Figures, Places, Via, explained};
 use crate::compare::{Change, Status};
 use hprof_parser::ObjectId;
 
-/// Changes below this part of the larger heap are not told.
+/// Changes below this fraction of the larger heap are not reported.
 const LEAST_PART: u64 = 1000;
 
 /// A place that explains a change.
@@ -12,15 +12,15 @@ const LEAST_PART: u64 = 1000;
 pub struct Row {
     /// Labels, from the top.
     pub labels: Vec<String>,
-    /// The same in one line.
+    /// The same on one line.
     pub text: String,
-    /// What became of it.
+    /// Status of the row.
     pub status: Status,
     /// Objects at the place.
     pub objects: Change,
-    /// What they retain.
+    /// Their retained size.
     pub retained_bytes: Change,
-    /// The map that it is in; `None` if it is in none, or keys are told.
+    /// The map that contains it; `None` if no map does, or if keys are shown.
     pub map: Option<MapAbove>,
     /// One of the objects of the new dump; null if there is none.
     pub example: ObjectId,
@@ -29,9 +29,9 @@ pub struct Row {
 /// The outermost map above a place whose values are one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapAbove {
-    /// Its place in one line.
+    /// The place of the map on one line.
     pub text: String,
-    /// What the maps at that place retain.
+    /// Retained size of the maps at that place.
     pub retained_bytes: Change,
 }
 
@@ -47,19 +47,19 @@ impl MapAbove {
     }
 }
 
-/// What grew by place.
+/// Growth by place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The places, most growth first. None contains another.
     pub rows: Vec<Row>,
-    /// What all reachable objects take.
+    /// Size of all reachable objects.
     pub reachable_bytes: Change,
-    /// The change from which on a place is told.
+    /// The smallest change reported.
     pub least: u64,
 }
 
 impl Changes {
-    /// Compares two dumps. `least` is the smallest change that is told, if not a thousandth of the larger heap.
+    /// Compares two dumps. `least` is the smallest change reported; a thousandth of the larger heap by default.
     pub fn new(old: Places, new: Places, least: Option<u64>) -> Self {
         let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
         let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
@@ -81,14 +81,14 @@ impl Changes {
         Self { rows, reachable_bytes, least }
     }
 
-    /// What all places grew by that grew.
+    /// Returns the total growth of all places that grew.
     pub fn grown_bytes(&self) -> u64 {
         let deltas = self.rows.iter().map(|row| row.retained_bytes.delta());
         deltas.filter(|delta| *delta > 0).fold(0, |sum, delta| sum.saturating_add(delta.unsigned_abs()))
     }
 }
 
-/// The change from which on a place is told, of heaps of these sizes.
+/// Returns the smallest change reported for heaps of these sizes.
 pub fn least_of(heaps: &[u64]) -> u64 {
     heaps.iter().copied().max().unwrap_or(0).div_ceil(LEAST_PART).max(1)
 }

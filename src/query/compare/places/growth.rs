@@ -1,12 +1,12 @@
-//! Which places explain what grew: the deepest that still do.
+//! Places that explain growth: the deepest that still do.
 //!
-//! Each place is looked at by itself, however little has changed above it: what grows here may shrink there. A change is
-//! followed down from the top. Below a place that holds different things - a class object, a map by names, an object with several
-//! caches - each part that changed is followed by itself, if together they account for what the place changed by, or grew by so
-//! much more that the place hides it. Else, where the objects of a place have become more, that is the cause, and what grew
-//! below them is its consequence; from there a single place below is followed only while it has at least [`MAJORITY`]
-//! percent of that growth (Eclipse MAT follows the largest child while it has 70 percent of its parent). So no place that is
-//! found contains another.
+//! Each place is examined separately, however little changed above it: growth here can be offset by shrinkage there. A
+//! change is followed down from the top. Below a place that holds different things (a class object, a map by names, an
+//! object with several caches), each part that changed is followed separately, if the parts together account for the
+//! change of the place, or grew by so much more that the place hides it. Otherwise, where the number of objects at a
+//! place grew, that is the cause, and growth below them is its consequence; from there a single place below is followed
+//! only while it has at least [`MAJORITY`] percent of that growth (Eclipse MAT follows the largest child while it has
+//! 70 percent of its parent). So no place in the result contains another.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
     Search::new(aligned, least, |_| true).run()
 }
 
-/// The same of growth of one kind alone.
+/// Like [`explained`], for growth of one kind only.
 pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
     let is_it = |place: u32| {
         let figures: Vec<u64> =
@@ -33,7 +33,7 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
     Search::new(aligned, least, is_it).run()
 }
 
-/// By what the change of a place is explained.
+/// The explanation of the change of a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Explained {
     /// There is nothing to explain.
@@ -49,7 +49,7 @@ enum Explained {
     Below,
 }
 
-/// What is explained of a place: bytes that grew, and bytes that shrank.
+/// Explained change of a place: bytes that grew, and bytes that shrank.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moved {
     grown: u64,
@@ -76,7 +76,7 @@ impl Moved {
 
 struct Search<'a> {
     aligned: &'a Aligned,
-    /// By place: whether it has a growth of its own that is to be explained. If not it only has such places below it.
+    /// By place: `true` if it has growth of its own to explain. If not, only places below it have.
     is_kind: Vec<bool>,
     least: u64,
     /// By place.
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// By what a place is explained, when all below it are.
+    /// Returns the explanation of a place after all places below it have been explained.
     fn explain(&self, place: u32) -> (Explained, Moved) {
         let parts = self.aligned.below(place).iter().map(|place| self.moved(*place));
         let below = parts.fold(Moved::default(), Moved::plus);
@@ -147,8 +147,8 @@ impl<'a> Search<'a> {
         if is_large { (Explained::Itself, own) } else { by_below }
     }
 
-    /// Whether so much more grew below a place than it changed by itself that it does not tell of that; of one that shrank also
-    /// what shrank below.
+    /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not
+    /// reflect it; for a place that shrank, also what shrank below counts.
     fn hides(change: i64, below: Moved) -> bool {
         let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
         !is_most(change.unsigned_abs(), most)
@@ -166,18 +166,18 @@ impl<'a> Search<'a> {
         self.is_kind.get(place as usize) == Some(&true)
     }
 
-    /// Whether a place holds more of the same, nested in it: that is at the place above which has the same label, and explains
-    /// nothing here.
+    /// Returns whether a place holds more of the same, nested in it: such objects are at the place above with the same
+    /// label, and explain nothing here.
     fn is_nesting(&self, place: u32) -> bool {
         self.aligned.is_nesting.get(place as usize) == Some(&true)
     }
 
-    /// Those of some places at which something is explained.
+    /// Those of `places` at which something is explained.
     fn told(&self, places: &[u32]) -> Vec<u32> {
         places.iter().copied().filter(|place| self.explained(*place) != Explained::Nothing).collect()
     }
 
-    /// Of the keys and the values of a map, which come and go together, only those that weigh more; and all that is in fields.
+    /// Drops from the keys and values of a map, which grow together, the smaller side; places in fields all remain.
     fn without_company(&self, below: Vec<u32>) -> Vec<u32> {
         let via = |place: &u32| &self.aligned.label(*place).via;
         let (mut followed, entries): (Vec<u32>, Vec<u32>) = below
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
         followed
     }
 
-    /// Whether the objects at a place became more, or fewer, as its bytes did: at least two.
+    /// Returns whether the number of objects at a place changed, by at least two, in the same direction as its bytes.
     fn became_more(&self, place: u32) -> bool {
         let (old, new) = self.aligned.ends(place);
         let objects = Change { old: old.objects, new: new.objects }.delta();
@@ -225,7 +225,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a part is most of a whole: 70 percent of it.
+/// Returns whether a part is at least 70 percent of a whole.
 pub(super) fn is_most(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(MAJORITY)
 }

@@ -1,9 +1,9 @@
-//! By which field its dominator refers to each object.
+//! Fields by which dominators refer to the objects that they dominate.
 //!
-//! The dominator tree says which object holds another, not how. That stands in the dump, in the record of the dominator.
-//! Reading that record for each object by itself would take a search each; so the records of all objects that dominate
-//! others are read once, in the order of the file, and each of their references is looked up: does it lead to an object
-//! that the holder dominates immediately? The first such field of a record counts.
+//! The dominator tree contains which object dominates another, but not by which field. That is in the dump, in the
+//! record of the dominator. Reading that record for each object separately would take one search each, so the records
+//! of all objects that dominate others are read once, in file order, and each of their references is looked up: is the
+//! target immediately dominated by the holder? The first such field of a record counts.
 //!
 //! Not read are arrays, in which places mean nothing, and instances of classes with a single reference field: what those
 //! dominate can be held by nothing else.
@@ -26,12 +26,12 @@ use hprof_parser::{BasicType, ObjectId};
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
-/// Fields of a class, with those of its superclasses, that are looked at.
+/// Maximum number of fields of a class examined, including those of its superclasses.
 const MAX_FIELDS: usize = 1 << 10;
-/// The same of all classes together. Of a hundred thousand classes, each the superclass of the next, the last ones have
-/// the fields of all.
+/// Maximum number of fields of all classes together. Of a hundred thousand classes, each the superclass of the next,
+/// the last ones have the fields of all.
 const MAX_ALL_FIELDS: usize = 1 << 20;
-/// Cells ahead of which memory is asked for.
+/// Prefetch distance in cells.
 const AHEAD: usize = 16;
 
 /// Marks an object that dominates others.
@@ -39,10 +39,10 @@ const HAS_CHILDREN: u64 = 1 << 31;
 /// Stands for a thread's stack, in place of a field.
 const BY_STACK: u32 = (1 << 31) - 1;
 
-/// How an object is held by its dominator.
+/// The reference by which a dominator holds an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HeldBy {
-    /// Its dominator does not refer to it, or it is an array, or only roots dominate the object.
+    /// The dominator does not refer to it, or is an array, or only roots dominate the object.
     Unknown,
     /// The reference field of this number: of an instance among all reference fields in the order of its record
     /// ([`Slots`]), of a class object among all static fields.
@@ -83,7 +83,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// How each object is held.
+/// The reference that holds each object.
 pub(super) struct Holders {
     /// By object: the object index of its dominator plus 1 in the upper half; in the lower one whether it dominates others,
     /// and by what it is held: 0, or the number of the field plus 1, or [`BY_STACK`].
@@ -91,7 +91,7 @@ pub(super) struct Holders {
 }
 
 impl Holders {
-    /// Looks at all references between dominators and what they dominate.
+    /// Examines all references between dominators and the objects that they dominate.
     ///
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
@@ -112,7 +112,7 @@ impl Holders {
         Ok(holders)
     }
 
-    /// How an object is held by its dominator.
+    /// Returns the reference by which an object is held by its dominator.
     #[inline]
     pub(super) fn of(&self, object: ObjectIndex) -> HeldBy {
         match self.cells.get(object.at()).map_or(0, |cell| low(*cell)) {
@@ -123,7 +123,7 @@ impl Holders {
     }
 }
 
-/// What the lower half of a cell says of how an object is held.
+/// Returns the lower half of a cell: the encoded reference.
 #[inline]
 fn low(cell: u64) -> u32 {
     (cell & (HAS_CHILDREN - 1)) as u32
@@ -233,7 +233,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Looks at the static fields of all classes.
+    /// Examines the static fields of all classes.
     fn take_statics(&self, objects: &Objects<'_>) {
         let (summary, graph) = (objects.summary, objects.graph);
         for (number, class) in summary.numbered_classes() {

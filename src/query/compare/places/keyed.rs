@@ -1,7 +1,7 @@
 //! Values of maps with their keys, of maps that have few.
 //!
-//! The keys of a small map that holds much may be names - of caches, regions, tenants -, those of a large one are data. Which
-//! of them are told is decided where the places of all dumps are known ([`super::telling`]).
+//! The keys of a small map that holds much may be names (of caches, regions, tenants); those of a large one are data.
+//! Which of them are shown is decided when the places of all dumps are known ([`super::telling`]).
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use hprof_index::model::summary::ClassNumber;
 
 use super::labels::{Pool, Via};
 
-/// Entries of a map whose keys are read, and keys of a place that may be told.
+/// Maximum number of entries of a map whose keys are read, and of keys of a place that may be shown.
 pub(super) const MAX_KEYS: usize = 64;
-/// Maps that are looked at, those that retain most.
+/// Maximum number of maps examined, largest retained size first.
 const MAX_MAPS: usize = 1 << 14;
 /// Slots of a map's table.
 const MAX_SLOTS: usize = 1 << 12;
 /// Characters of a key.
 const MAX_CHARS: usize = 64;
-/// What a map retains at least, as a part of the reachable bytes, before its keys are read.
+/// Keys of a map are read only if it retains at least this fraction of the reachable bytes.
 const PART: u64 = 10_000;
 
-/// What a map retains at least before its keys are read, of a heap with so many reachable bytes.
+/// Returns the smallest retained size of a map whose keys are read, for a heap with this many reachable bytes.
 pub(super) fn least(reachable_bytes: u64) -> u64 {
     (reachable_bytes / PART).max(1)
 }

@@ -9,52 +9,53 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
 
-/// By what an object is held.
+/// The reference by which an object is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Via {
-    /// Its dominator does not refer to it directly, or by an element of an array or of a collection that is no map.
+    /// The dominator does not refer to it directly, or does so by an element of an array or of a collection other than
+    /// a map.
     Unknown,
     /// A field.
     Field {
         /// The class that declares it.
         class: Arc<str>,
-        /// Its name.
+        /// Name.
         name: Arc<str>,
     },
     /// A static field.
     Static {
         /// The class that has it.
         class: Arc<str>,
-        /// Its name.
+        /// Name.
         name: Arc<str>,
     },
-    /// It is a key of a map.
+    /// The object is a key of a map.
     Key,
-    /// It is a value of a map.
+    /// The object is a value of a map.
     Value,
-    /// It is the value of this key of a map.
+    /// The object is the value of this key of a map.
     ValueOf(Arc<str>),
     /// The stack of a thread.
     Stack,
     /// A GC root of this kind, and nothing else alone.
     Root(&'static str),
-    /// It is a thread with this name, `*` for digits.
+    /// The object is a thread with this name, `*` for digits.
     Thread(Arc<str>),
 }
 
 /// A label of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
-    /// By what its objects are held.
+    /// The reference by which its objects are held.
     pub via: Via,
     /// The class of its objects; of a class object the class that it represents. `None` if the dump does not tell.
     pub class: Option<Arc<str>>,
-    /// Whether its objects are class objects.
+    /// `true` if its objects are class objects.
     pub is_class_object: bool,
 }
 
 impl Via {
-    /// Whether it is no field of a class of the program.
+    /// Returns whether it is not a field of one of the program's classes.
     pub(super) fn is_of_jdk(&self) -> bool {
         match self {
             Self::Field { class, .. } | Self::Static { class, .. } => hprof_parser::names::is_of_jdk(class),
@@ -64,7 +65,7 @@ impl Via {
 }
 
 impl Label {
-    /// Whether it is of the JDK's classes only. Such labels come again in any program.
+    /// Returns whether it is of the JDK's classes only. Such labels come again in any program.
     pub(super) fn is_of_jdk(&self) -> bool {
         self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_parser::names::is_of_jdk)
     }
@@ -105,7 +106,7 @@ pub(super) struct Numbers {
     first_field: Vec<u32>,
     /// The numbers of the fields of all classes' instances.
     fields: Vec<u32>,
-    /// The same of static fields.
+    /// Index of the first static field of each class, likewise.
     first_static: Vec<u32>,
     statics: Vec<u32>,
 }
@@ -166,20 +167,20 @@ impl Numbers {
     }
 }
 
-/// Whether a field is one of instances or of a class.
+/// Kind of a field: of instances or static.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Is {
     Field,
     Static,
 }
 
-/// Numbers fields by their class's name and their own. Each is looked at as text once: names of 64 KB can be those of all
-/// fields of a hostile dump.
+/// Numbers fields by the name of their class and their own. The text of each name is read once: all fields of a hostile
+/// dump can have the same name of 64 KB.
 struct FieldNumbers<'n> {
     vias: &'n mut Pool<Via>,
     classes: &'n Pool<Arc<str>>,
     of_class: &'n [u32],
-    /// By the number of the class's name, where the field's name stands, and whether it is static.
+    /// By number of the class name, address of the field name, and kind of field.
     known: FxHashMap<(u32, *const u8, usize, Is), u32>,
 }
 

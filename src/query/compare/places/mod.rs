@@ -45,32 +45,33 @@ pub use labels::{Label, Via};
 pub struct Place {
     /// The place above, by number; `None` at the top.
     pub parent: Option<u32>,
-    /// Its label, by number.
+    /// Index of its label.
     pub label: u32,
     /// Objects at the place.
     pub objects: u64,
-    /// What they retain.
+    /// Their retained size.
     pub retained_bytes: u64,
-    /// Whether objects below it are at a place above it again: then it retains what is nested in that.
+    /// `true` if objects below it are at a place above it again: then its retained size includes what is nested in
+    /// that.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, in which large ones come first.
     pub example: ObjectId,
 }
 
-/// The places of one dump. They need it no more.
+/// The places of one dump. They do not borrow from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// The places; each comes after that above it.
     pub places: Vec<Place>,
-    /// What places are called.
+    /// Labels of the places.
     pub labels: Vec<Label>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
     /// Reachable objects.
     pub reachable_objects: u64,
-    /// Whether there were more places than are told apart: what is left out counts with the place above.
+    /// `true` if there were too many distinct places: what is left out is counted with the place above.
     pub is_cut: bool,
-    /// Whether keys of maps and names of threads are not told.
+    /// `true` if keys of maps and names of threads are hidden.
     pub hides_values: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Which keys of maps tell something: the others are left out, and what is under them is one place.
+//! Selection of informative map keys: the others are omitted, and everything under them is one place.
 //!
-//! A row for each key is worth its space where keys are few and say what differs: the caches of a registry, by name. Of
-//! sixty sessions by ID each key has a sixtieth of what the map holds, and no row has the whole. What tells is decided for a place,
-//! of all maps at it and in all dumps together, so that it is the same in each of these.
+//! A row for each key is useful where keys are few and distinguish things: the caches of a registry, by name. Of sixty
+//! sessions by ID, each key has a sixtieth of what the map holds, and no row has the whole. The selection is made for a
+//! place, of all maps at it and in all dumps together, so that it is the same in each of these.
 //!
-//! From the top down, as maps that are told apart no more may bring together the maps in them.
+//! Places are processed from the top down, as merging maps can merge the maps in them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::labels::{Label, Pool, Via};
 use crate::compare::names;
 use crate::sorting::SortRows;
 
-/// Names that are told, whatever is under them.
+/// Up to this many names are shown regardless of what is under them.
 const HANDFUL: usize = 8;
 /// Times that places are brought together, by how many there are. Places that are nested in their like are found one after
 /// the other; the last ones then stay where they are.
 const MAX_VISITS: usize = 16;
-/// Keys that are told because most is under them.
+/// Number of keys shown because most is under them.
 const FEW: usize = 3;
 
 /// Keys of one place.
@@ -43,14 +43,14 @@ struct Group {
 }
 
 impl Aligned {
-    /// The same places without keys that tell nothing, and by place its number there; `None` if there are no keys.
+    /// Returns the places without uninformative keys, and for each place its index there; `None` if there are no keys.
     pub fn telling(&self) -> Option<(Self, Vec<u32>)> {
         if !self.labels.iter().any(|label| matches!(label.via, Via::ValueOf(_))) {
             return None;
         }
         let mut labels: Pool<Label> = Pool::new();
         for label in &self.labels {
-            // Each is there once, and keeps its number.
+            // Each label occurs once, and its index does not change.
             labels.number(label.clone());
         }
         let mut without_key = |label: &Label| match label.via {
@@ -62,7 +62,7 @@ impl Aligned {
         Some(groups.joined(labels.all))
     }
 
-    /// What a map retains at least in each dump before its keys are read.
+    /// Returns, for each dump, the smallest retained size of a map whose keys are read.
     fn least(&self) -> Vec<u64> {
         self.reachable_bytes.iter().map(|bytes| least(*bytes)).collect()
     }
@@ -96,7 +96,7 @@ impl Aligned {
     }
 }
 
-/// How places are brought together, from the top down.
+/// Merging of places, from the top down.
 struct Groups<'a> {
     aligned: &'a Aligned,
     /// By number of a label: that without its key.
@@ -164,7 +164,7 @@ impl<'a> Groups<'a> {
         members.iter().flat_map(|place| self.aligned.below(*place)).copied().collect()
     }
 
-    /// Those that are at no place above, with the numbers of their labels, without keys that tell nothing.
+    /// Those that are not at a place above, with the indices of their labels without uninformative keys.
     fn told(&self, below: Vec<u32>) -> Vec<(u32, u32)> {
         let told = self.aligned.keys_of(&below).map(|keys| keys.telling(&self.aligned.least()));
         let label = |place: u32| match (&self.aligned.label(place).via, &told) {
@@ -177,7 +177,7 @@ impl<'a> Groups<'a> {
         below.map(|place| (place, label(place))).collect()
     }
 
-    /// Of places that have lost their keys, those that are nested in a group above: the highest such group.
+    /// Those of the places without keys that are nested in a group above, with the highest such group.
     fn nested_in(&self, group: usize, below: &[(u32, u32)]) -> Option<(usize, Vec<u32>)> {
         let lost = below.iter().filter(|(place, label)| *label != self.label_of(*place));
         let nested: Vec<(usize, u32)> =
@@ -216,7 +216,7 @@ impl<'a> Groups<'a> {
             self.put(place, above);
         }
         let before = self.before.get(above).copied().unwrap_or(self.all.len());
-        // What was put to a group that goes is offered again, by the place that it is below.
+        // The members of a removed group are distributed again, from the place above them.
         for place in self.all.drain(before..).flat_map(|group| group.members) {
             self.nested.remove(&place);
         }
@@ -246,7 +246,8 @@ impl<'a> Groups<'a> {
         group + 1
     }
 
-    /// What a dump has at the places of a group. What is nested in another place of the group counts there.
+    /// Returns the figures of one dump at the places of a group. Places nested in another place of the group are
+    /// counted there.
     fn figures(&self, dump: usize, group: &Group) -> Figures {
         let figures = group.members.iter().map(|place| {
             let figures = self.aligned.figures(dump, *place);
@@ -316,8 +317,8 @@ impl Keys {
         if are_few { heaviest.into_iter().collect() } else { none }
     }
 
-    /// Whether the keys of most of what the values retain were read, in each dump. Those of small maps are not, and
-    /// do not count.
+    /// Returns whether the keys for most of what the values retain were read, in each dump. Those of small maps are
+    /// not, and do not count.
     fn are_known(&self, least: &[u64]) -> bool {
         self.others.iter().zip(least).enumerate().all(|(dump, (others, least))| {
             let bytes = self.of.values().filter_map(|of| of.get(dump)).map(|(_, bytes)| *bytes);
@@ -326,7 +327,7 @@ impl Keys {
         })
     }
 
-    /// Whether at least half of the keys are in each dump that has any.
+    /// Returns whether at least half of the keys are in each dump that has any.
     fn stay(&self) -> bool {
         let has = |of: &Vec<(u64, u64)>, dump: usize| of.get(dump).is_some_and(|(objects, _)| *objects > 0);
         let dumps: Vec<usize> =

@@ -1,5 +1,5 @@
-//! What is known of the objects of a class before the pass over the dominator tree: which are collections, and which are
-//! part of one.
+//! Properties of classes determined before the pass over the dominator tree: which are collections, and which are part
+//! of one.
 
 use rustc_hash::FxHashSet;
 
@@ -9,39 +9,39 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::names;
 
-/// What an object is to those that it dominates.
+/// Role of an object for those that it dominates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Itself.
+    /// An ordinary object.
     Plain,
     /// A collection, which consists of more objects.
     Collection,
-    /// A collection that stands on another one, in this field.
+    /// A collection implemented by another one, which is in this field.
     Wrapper(&'static str),
     /// Part of a collection.
     Part,
     /// The class object of a class.
     Class(ClassNumber),
-    /// It is too deep, or there are too many places: it counts with what is above, and so does all below it.
+    /// Too deep, or beyond the limit of places: it is counted with the place above, and so is everything below it.
     Beyond,
 }
 
-/// What is known of a class.
+/// Properties of a class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trait {
     pub(super) role: Role,
-    /// Which collection it is.
+    /// The kind of collection, if it is one.
     pub(super) kind: Option<Kind>,
-    /// Whether its instances are part of the collection that holds them: it is nested in a collection's class, or an array
-    /// of such a class.
+    /// `true` if its instances are part of the collection that holds them: the class is nested in a collection's class,
+    /// or is an array of such a class.
     pub(super) is_part: bool,
-    /// Whether it is an array of references.
+    /// `true` if it is an array of references.
     pub(super) is_array: bool,
     pub(super) is_of_jdk: bool,
     pub(super) is_thread: bool,
 }
 
-/// Of a class that the dump does not tell.
+/// Properties of a class that is not in the dump.
 pub(super) const NO_TRAIT: Trait = Trait {
     role: Role::Plain,
     kind: None,

@@ -23,9 +23,9 @@ use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
 use super::{Place, Places};
 
-/// Places that are told apart.
+/// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
-/// Places below each other.
+/// Maximum depth of places.
 const MAX_LEVELS: u32 = 64;
 /// Dominators of an object that adopts another one, and adopted objects below one another.
 const MAX_CHAIN: usize = 256;
@@ -40,25 +40,25 @@ struct Open {
     place: u32,
     class: u32,
     role: Role,
-    /// Whether it came to the place from above, and no other object that the pass is in was there.
+    /// `true` if it entered the place from above, and no other open object was there.
     is_first: bool,
     /// Reachable bytes of all objects before, and those of them that count elsewhere.
     before: u64,
     moved_before: u64,
-    /// Whether it is at a place below that of another object than its dominator.
+    /// `true` if it is at a place below that of another object than its dominator.
     is_adopted: bool,
-    /// How many places were opened with it for the first time since an object that counts elsewhere.
+    /// Number of places first opened with it since an object that counts elsewhere.
     opened: u32,
     /// The place of the last object below, and what it was found by: siblings mostly follow one another.
     last: (u32, u32, u32),
 }
 
-/// Where an object goes.
+/// Destination of an object.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     place: u32,
     role: Role,
-    /// Whether it counts as an object of the place.
+    /// `true` if it counts as an object of the place.
     counts: bool,
 }
 
@@ -71,12 +71,12 @@ struct Node {
     class: u32,
     depth: u32,
     is_of_jdk: bool,
-    /// Which collection its objects are.
+    /// The kind of collection that its objects are.
     kind: Option<Kind>,
     is_nesting: bool,
     /// Objects of the place that the pass is in, since it came to the last object that counts elsewhere.
     open: u32,
-    /// Which that was, counted from the top.
+    /// Level of that object, counted from the top.
     level: u32,
     objects: u64,
     retained_bytes: u64,
@@ -126,7 +126,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
     Ok(Places { hides_values: heap.hides_values(), ..builder.finish() })
 }
 
-/// What is looked up of an object before the pass comes to it.
+/// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     object: u32,
@@ -140,7 +140,7 @@ impl Default for Found {
     }
 }
 
-/// What the pass makes.
+/// State of the pass.
 struct Builder<'a> {
     summary: &'a Summary,
     java_lang_class: u32,
@@ -150,7 +150,7 @@ struct Builder<'a> {
     slots: &'a Slots<'a>,
     holders: &'a Holders,
     numbers: Numbers,
-    /// Values of maps that are told apart by key: object, and the number of its [`Via`].
+    /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
     keys: FxHashMap<u32, u32>,
     /// Threads and roots.
     special: FxHashMap<u32, u32>,
@@ -160,18 +160,19 @@ struct Builder<'a> {
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
-    /// Of these, what class objects and adopted objects below other objects retain: it does not count at the places of those.
+    /// Retained size of the class objects and adopted objects among these: it does not count at the places of the
+    /// objects above.
     moved: u64,
-    /// How many objects that count elsewhere the pass is in: what is below them counts by itself.
+    /// Number of open objects that count elsewhere: what is below them is counted separately.
     level: u32,
-    /// What `open` and `level` of places were before they were opened: place, open, level.
+    /// Values of `open` and `level` of places before they were opened: place, open, level.
     before: Vec<(u32, u32, u32)>,
     /// Places above which what is adopted has to be added, and how much it is.
     adoptions: Vec<(u32, u64)>,
     is_cut: bool,
 }
 
-/// An object that dominates others, as far as it says where these go.
+/// An object that dominates others, with the data that determines their places.
 #[derive(Debug, Clone, Copy)]
 struct Above {
     place: u32,
@@ -195,7 +196,7 @@ impl Builder<'_> {
             self.level += 1;
         }
         if is_adopted {
-            // What it holds is at places above it too, by the object that it is adopted by.
+            // What it holds also counts at the places above, through the object that adopts it.
             let mut at = self.nodes.get(step.place as usize).map_or(NONE, |node| node.parent);
             while let Some(node) = self.nodes.get(at as usize) {
                 let parent = node.parent;
@@ -268,7 +269,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Enters a place: whether nothing that the pass is in was there, since the last object that counts elsewhere.
+    /// Enters a place; returns whether no open object was there since the last object that counts elsewhere.
     fn enter(&mut self, place: u32) -> bool {
         let level = self.level;
         let Some(node) = self.nodes.get_mut(place as usize) else { return false };
@@ -281,7 +282,7 @@ impl Builder<'_> {
         true
     }
 
-    /// Where an object goes that `above` dominates; at the top `None`.
+    /// Returns the destination of an object dominated by `above`, which is `None` at the top.
     fn step(&mut self, above: Option<Above>, found: Found) -> Step {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
@@ -344,24 +345,24 @@ impl Builder<'_> {
         let slots = self.slots.of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
-            // What is held by the only field is not read.
+            // If a class has only one reference field, it is not read.
             (HeldBy::Unknown, [slot]) => Some(*slot),
             _ => None,
         }
     }
 
-    /// Whether a field that a class of the JDK declares refers to an object.
+    /// Returns whether a field declared by a class of the JDK refers to an object.
     fn is_field_of_jdk(&self, above: Above, found: Found) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
 
-    /// Which collection the objects are at whose place one is.
+    /// Returns the kind of collection of the objects at the place of `above`.
     fn kind_of(&self, above: Above) -> Option<Kind> {
         self.nodes.get(above.place as usize).and_then(|node| node.kind)
     }
 
-    /// By what an object is held.
+    /// Returns the number of the reference by which an object is held.
     fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
@@ -377,7 +378,7 @@ impl Builder<'_> {
         if via == UNKNOWN && self.kind_of(above) == Some(Kind::Map) { VALUE } else { via }
     }
 
-    /// By what of its dominator an object is held.
+    /// Returns the number of the dominator's reference by which an object is held.
     fn via_of(&self, above: Above, found: Found, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
@@ -388,7 +389,7 @@ impl Builder<'_> {
         let field = match (found.by, self.slots.of(class)) {
             (HeldBy::Stack, _) => return STACK,
             (HeldBy::Field(field), _) => field,
-            // What is held by the only field is not read.
+            // If a class has only one reference field, it is not read.
             (HeldBy::Unknown, [_]) if !matches!(above.role, Role::Class(_)) => 0,
             (HeldBy::Unknown, _) => return UNKNOWN,
         };
@@ -472,8 +473,8 @@ impl Builder<'_> {
         Some(number)
     }
 
-    /// The place above that has the same label: what is nested in its like is there. Labels of the JDK's classes come again
-    /// in any program; they are the same place only with nothing but the JDK's classes between.
+    /// Returns the place above that has the same label: objects nested in their like are there. Labels of the JDK's
+    /// classes recur in any program; they are the same place only if nothing but the JDK's classes is between.
     fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &Node| {
             let via = self.numbers.vias.all.get(node.via as usize);
@@ -503,8 +504,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Where an object goes that a stack holds beside the field that it is taken for being held by.
-    /// `None` if it is no such object, or its dominator holds it by a field.
+    /// Returns the destination of an object that is referenced by a stack besides the field that is considered its
+    /// holder. `None` if it is not such an object, or if its dominator holds it by a field.
     fn adopted_step(&mut self, above: Option<Above>, found: Found, adoptions: usize) -> Option<Step> {
         if above.is_some() && found.by != HeldBy::Stack {
             return None;

@@ -7,12 +7,12 @@ use hprof_parser::names::simple;
 use super::Aligned;
 use super::labels::{Label, Via};
 
-/// What stands between labels.
+/// Separator of labels.
 const ARROW: &str = " -> ";
-/// Keys of a path that are left out one by one; those behind go with the last of them.
+/// Maximum number of keys of a path that are omitted one at a time; those after are omitted with the last.
 const MAX_KEYS_APART: usize = 4;
 
-/// Whether keys of maps are told.
+/// Display of map keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Shown,
@@ -20,7 +20,7 @@ enum Keys {
 }
 
 impl Aligned {
-    /// A place as labels from the top: fields, and classes where no field says them.
+    /// Returns a place as labels from the top: fields, and classes where no field determines them.
     pub fn labels(&self, place: u32) -> Vec<String> {
         self.words(place, |name| name, self.shown())
     }
@@ -34,7 +34,7 @@ impl Aligned {
         if self.hides_values { Keys::Hidden } else { Keys::Shown }
     }
 
-    /// The same with `{*}` for keys, which are content of the heap.
+    /// Like [`Self::text`], with `{*}` for keys, which are contents of the heap.
     pub fn text_without_keys(&self, place: u32) -> String {
         self.words(place, simple, Keys::Hidden).join(ARROW)
     }
@@ -89,7 +89,7 @@ impl Aligned {
                     words.push(thread);
                 }
             }
-            // The field of an object says its class.
+            // The field determines the class of the object.
             let is_said = match (path.get(at + 1).map(|next| &next.via), &label.class) {
                 (Some(Via::Static { .. }), _) => label.is_class_object,
                 (Some(Via::Field { class, .. }), Some(own)) => {

@@ -20,7 +20,7 @@ fn reference(id: ObjectId) -> Bits {
     Bits { kind: BasicType::Object, bits: id.0 }
 }
 
-/// What an object of this form holds.
+/// Returns the contents of an object of this form.
 pub(super) fn entries<'o, 'a>(
     objects: &'o Objects<'a>,
     object: ObjectIndex,
@@ -61,7 +61,7 @@ pub(super) fn entries<'o, 'a>(
         }
         Form::Buckets { table, key, value, .. } => {
             let most = objects.graph.objects.len();
-            // Where a ConcurrentHashMap moves its entries to. A node that stands for what was moved has no value.
+            // The table to which a ConcurrentHashMap moves its entries. The node that replaces moved ones has no value.
             let moved = field("nextTable");
             let is_concurrent = moved.is_some();
             let tables = [field(table), moved].into_iter();
@@ -135,7 +135,7 @@ pub(super) fn entries<'o, 'a>(
     }
 }
 
-/// The ids in an array that a field refers to.
+/// The IDs in an array that a field refers to.
 pub(super) fn ids<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
@@ -144,7 +144,7 @@ pub(super) fn ids<'o, 'a>(
     ids.into_iter().flatten()
 }
 
-/// The ids in an array that a field refers to, two and two.
+/// The IDs in an array that a field refers to, two and two.
 fn pairs<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
@@ -205,7 +205,7 @@ fn id_of(objects: &Objects<'_>, object: ObjectIndex) -> ObjectId {
     objects.graph.objects.addresses.id_of(object).unwrap_or_default()
 }
 
-/// Nodes one behind the other, from the one that a field refers to.
+/// Linked nodes, from the one that a field refers to.
 pub(super) fn chain<'o, 'a>(
     objects: &'o Objects<'a>,
     first: Option<Bits>,

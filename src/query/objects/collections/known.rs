@@ -2,10 +2,10 @@
 
 use super::Kind;
 
-/// How the instances of a class hold what they hold.
+/// Representation of the contents of a collection class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
-    /// An array; of it the first so many, or all.
+    /// An array; its first elements, or all.
     Array {
         /// Field of the array.
         array: &'static str,
@@ -16,7 +16,7 @@ pub(super) enum Form {
     Scattered(&'static str),
     /// An array used round about, from `head` on and up to `tail`.
     Ring,
-    /// Nodes one behind the other.
+    /// Linked nodes.
     Linked {
         /// Field of the first node.
         first: &'static str,
@@ -26,7 +26,7 @@ pub(super) enum Form {
         item: &'static str,
         /// Field of the number of elements.
         size: &'static str,
-        /// What null in a node says.
+        /// Meaning of null in a node.
         nulls: Nulls,
     },
     /// A table of chains of nodes.
@@ -93,14 +93,14 @@ pub(super) enum Form {
     EnumBits,
 }
 
-/// What it says that a node of a list holds null.
+/// Meaning of a null element in a node of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
     /// That null is an element.
     Elements,
     /// The same, but for the first node, which holds nothing.
     FirstIsNone,
-    /// That there is no element: queues of java.util.concurrent begin with such a node, and leave some behind.
+    /// No element: queues of java.util.concurrent start with such a node, and leave some in place.
     None,
 }
 

@@ -1,4 +1,4 @@
-//! What collections hold: elements and entries of the JDK's lists, sets, maps and queues, and of Android's.
+//! Contents of collections: elements and entries of the JDK's lists, sets, maps and queues, and of Android's.
 //!
 //! Collections are read by the fields of the classes that implement them, from JDK 6 to 25. A class that extends a known
 //! one is read like it. Elements come lazily, in the order in which the collection itself would give them, or in that of
@@ -19,7 +19,7 @@ use hprof_parser::{BasicType, ObjectId};
 use super::reader::{Bits, Objects};
 use known::{Form, KNOWN, MASKS, OLDER};
 
-/// What a collection is to whoever looks at it.
+/// Kind of a collection, as seen by its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Elements with places: lists, queues, arrays inside of wrappers.
@@ -56,21 +56,21 @@ pub struct Entry {
 /// A collection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collection {
-    /// What it is.
+    /// Kind of the collection.
     pub kind: Kind,
-    /// How many elements it says it has, if it says so.
+    /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
     form: Form,
     object: ObjectIndex,
     /// The class that says how it is read, of which the object may be an instance of a subclass.
     class: ClassNumber,
-    /// What of the entries of the map that it stands on are its elements.
+    /// The part of the entries of the underlying map that is its elements.
     of_entries: OfEntries,
     /// Elements that are left out at the start, and how many are taken then.
     part: (usize, usize),
 }
 
-/// What of the entries of a map are elements.
+/// The part of the entries of a map that is elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OfEntries {
     All,
@@ -81,16 +81,16 @@ enum OfEntries {
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
-/// Bytes of the names of fields that tell how a class holds its elements; no longer ones are looked at.
+/// Maximum length in bytes of field names that determine how a class stores its elements; longer ones are not examined.
 const LONGEST_FIELD: usize = 32;
 
 /// Cells of a ConcurrentHashMap that are added up. The JVM makes no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
 
-/// What is known of a class.
+/// Properties of a known class.
 type Known = (Kind, Form, ClassNumber);
 
-/// How the collections of a dump are read.
+/// Representations of the collection classes of a dump.
 #[derive(Debug)]
 pub struct Forms {
     /// By class number: how instances are read.
@@ -99,13 +99,13 @@ pub struct Forms {
     masks: [ObjectId; MASKS.len()],
 }
 
-/// What the instances of a class are.
+/// Representation of the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClass {
     pub(crate) kind: Kind,
     /// The field of the collection that they stand on.
     pub(crate) wraps: Option<&'static str>,
-    /// Whether it is no class that extends a known one.
+    /// `true` if it is no class that extends a known one.
     pub(crate) is_known_itself: bool,
 }
 
@@ -159,8 +159,8 @@ impl Forms {
         Self { by_class, masks }
     }
 
-    /// What the instances of a class are, if they are collections: whether they only wrap another one, and whether the
-    /// class itself is known, rather than a superclass.
+    /// Returns the representation of the instances of a class, if they are collections: whether they only wrap another
+    /// one, and whether the class itself is known, rather than a superclass.
     pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
         let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
         let wraps = match form {
@@ -226,7 +226,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         self.forms.by_class.get(class.0 as usize).copied().flatten()
     }
 
-    /// How many elements a collection says it has.
+    /// Returns the number of elements that a collection stores.
     fn size(&self, object: ObjectIndex, form: Form, class: ClassNumber) -> Option<u64> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
@@ -253,8 +253,8 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
     }
 
-    /// How many elements a collection has, if that can be told without going through them: also of one whose size is in no
-    /// number of its own.
+    /// Returns the number of elements of a collection, if that is available without iterating over them, also for one
+    /// that does not store its size as a number.
     pub fn count(&self, collection: &Collection) -> Option<u64> {
         let Collection { object, class, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
@@ -297,7 +297,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// What it holds, made while it is taken.
+    /// Iterates over its contents.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);

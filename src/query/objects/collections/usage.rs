@@ -1,4 +1,4 @@
-//! How much of its array a collection uses, and what it would need: what can be saved.
+//! Use of a collection's array, and the size that it would need: what can be saved.
 //!
 //! Only of the collections of `java.util`, and Android's, which a program can replace by others: a subclass may have state
 //! of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
@@ -16,7 +16,7 @@ const MAX_FIELDS: usize = 64;
 /// The load factor of hash tables that do not state one.
 const LOAD_FACTOR: f32 = 0.75;
 
-/// How many slots of its array a collection needs for its elements.
+/// Number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// One for each.
@@ -27,7 +27,7 @@ pub(crate) enum Needs {
     Hash,
     /// A power of two, and fewer elements than that times the load factor: it grows when it holds as many.
     HashBelow,
-    /// The same with any number.
+    /// Likewise, with any number.
     AnyHash,
     /// Two for each of a power of two that is at least one and a half times the number of elements, and four.
     Identity,
@@ -38,7 +38,7 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
-    /// The slots that so many elements need. `load` is the load factor that the collection states.
+    /// Returns the number of slots that this many elements need. `load` is the load factor stored in the collection.
     pub(crate) fn slots(self, elements: u64, load: Option<f32>) -> u64 {
         let load = load.filter(|load| load.is_finite() && *load > 0.0).unwrap_or(LOAD_FACTOR);
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -75,7 +75,7 @@ impl Needs {
     }
 }
 
-/// How a class tells how many elements there are.
+/// Way in which a class stores the number of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// In a field.
@@ -90,25 +90,25 @@ pub(crate) enum Count {
     Entries,
 }
 
-/// How the instances of a class use memory.
+/// Memory use of the instances of a class.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// Whether it counts: a list, set, map or deque that a program may have made too large or in vain.
+    /// `true` if it counts: a list, set, map or deque that a program may have made too large or in vain.
     pub(crate) is_counted: bool,
     /// The collection that it is only a wrapper of.
     pub(crate) wraps: Option<Place>,
-    /// Its array.
+    /// Place of the array.
     pub(crate) array: Option<Place>,
-    /// What of that it needs.
+    /// Number of slots of the array that it needs.
     pub(crate) needs: Needs,
     pub(crate) count: Count,
-    /// Its load factor.
+    /// Place of the load factor.
     pub(crate) load: Option<Place>,
-    /// Whether its elements are in chains of nodes by hash.
+    /// `true` if its elements are in chains of nodes by hash.
     pub(crate) is_hash: bool,
-    /// Whether it is a LinkedList.
+    /// `true` if it is a LinkedList.
     pub(crate) is_linked: bool,
-    /// Whether it consists of itself and its array: it refers to nothing else.
+    /// `true` if it consists of itself and its array: it refers to nothing else.
     pub(crate) is_plain: bool,
 }
 
@@ -238,12 +238,13 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
 
 /// Segments of a ConcurrentHashMap until JDK 7 that are added up: 16 where a program says nothing.
 const MAX_SEGMENTS: usize = 64;
-/// Nodes of a skip list that are looked at, and levels above it.
+/// Maximum number of nodes of a skip list examined, and of levels above it.
 const MAX_NODES: usize = 4;
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {
-    /// How many elements a collection has that does not count them, 2 for more: in a few steps, whatever the dump holds.
+    /// Returns the number of elements of a collection that does not count them, 2 for more: in a few steps, whatever
+    /// the dump contains.
     pub(crate) fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);
@@ -286,7 +287,7 @@ impl Collections<'_, '_> {
                 let count = counts.sum::<Option<u64>>()?;
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
-            // Those that are counted in cells are in use.
+            // Slots that are counted in cells are in use.
             Form::Buckets { size: None, .. } => {
                 field("counterCells").filter(|cells| cells.bits == 0)?;
                 u32::try_from(field("baseCount")?.integer()?.clamp(0, 2)).ok()
@@ -302,7 +303,7 @@ impl Collections<'_, '_> {
         }
     }
 
-    /// The entry of a collection that has one, in a few steps beside a look at its own table.
+    /// Returns the entry of a collection that has one, in a few steps besides a look at its own table.
     pub(crate) fn only_entry(&self, object: ObjectIndex) -> Option<Entry> {
         let (_, form, class) = self.form(object)?;
         let field = |node, name| self.objects.field(node, name);
@@ -357,7 +358,8 @@ mod tests {
         }
         assert_eq!((Needs::Hash.slots(12, Some(1.0)), Needs::Hash.slots(17, Some(0.5))), (16, 64));
         assert_eq!((Needs::Hash.slots(12, Some(f32::NAN)), Needs::Hash.slots(12, Some(-1.0))), (16, 16));
-        // What tables of ConcurrentHashMap grow to in JDK 17 and 25, of WeakHashMap in JDK 17, from a capacity of 1.
+        // Sizes to which tables of ConcurrentHashMap grow in JDK 17 and 25, and of WeakHashMap in JDK 17, from a
+        // capacity of 1.
         let grown =
             [(1, 2), (2, 4), (3, 8), (5, 8), (6, 16), (11, 16), (12, 32), (23, 32), (24, 64), (96, 256)];
         for (elements, slots) in grown {

@@ -7,7 +7,7 @@ use crate::objects::reader::{Bits, Characters};
 use crate::objects::selection;
 use hprof_parser::{BasicType, ObjectId};
 
-/// How a value is compared.
+/// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     /// `=`
@@ -27,7 +27,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Whether values that compare like that are meant; `None` stands for values that have no order.
+    /// Returns whether values that compare like that are meant; `None` stands for values that have no order.
     pub(super) fn accepts(self, ordering: Option<Ordering>) -> bool {
         match (self, ordering) {
             (Self::NotEqual, None) => true,
@@ -41,7 +41,7 @@ impl Operator {
         }
     }
 
-    /// Whether only "the same" or "not the same" is asked.
+    /// Returns whether the operator only tests for equality or inequality.
     pub(super) fn is_equality(self) -> bool {
         matches!(self, Self::Equal | Self::NotEqual)
     }
@@ -57,11 +57,11 @@ pub(super) struct Literal {
     pub(super) boolean: Option<bool>,
     pub(super) integer: Option<i64>,
     pub(super) float: Option<f64>,
-    /// As a `float` of Java: 0.1 is not the same number there.
+    /// The value as a Java `float`: 0.1 is a different number there.
     pub(super) single: Option<f32>,
-    /// An object id.
+    /// An object ID.
     pub(super) id: Option<ObjectId>,
-    /// Where each start of the text can go on when it breaks off: for the search in linear time.
+    /// For each prefix of the text, where to resume after a mismatch: for search in linear time.
     borders: Vec<usize>,
 }
 
@@ -72,7 +72,7 @@ impl Literal {
             (written.len() >= 2).then_some(text)
         });
         let text = quoted.unwrap_or(written).to_owned();
-        // What stands in quotes is a text and nothing else.
+        // Anything in quotes is text only.
         let plain = if quoted.is_none() { written } else { "" };
         let id = selection::prefixed_object_id(plain);
         #[allow(clippy::cast_precision_loss)] // So does Java.
@@ -145,7 +145,7 @@ fn compare_integer(number: i64, operator: Operator, literal: &Literal) -> bool {
     }
 }
 
-/// The order of two numbers. Here NaN is NaN: that is what was asked for.
+/// Order of two numbers. NaN equals NaN here, since a query for it means that.
 fn order(a: f64, b: f64) -> Option<Ordering> {
     if a.is_nan() && b.is_nan() { Some(Ordering::Equal) } else { a.partial_cmp(&b) }
 }
@@ -161,7 +161,7 @@ pub(super) fn compare_text(text: &Characters<'_>, operator: Operator, literal: &
     }
 }
 
-/// What labels say of boxed numbers and of other numbers that are objects.
+/// Compares labels of boxed numbers and of other numbers that are objects.
 pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal) -> bool {
     match (label.parse::<i64>(), label.parse::<f64>()) {
         _ if operator == Operator::Contains => compare_other(label, operator, literal),
@@ -173,7 +173,7 @@ pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal)
     }
 }
 
-/// What labels say of other objects: the name of an enum, the path of a file.
+/// Compares labels of other objects: the name of an enum, the path of a file.
 pub(super) fn compare_other(label: &str, operator: Operator, literal: &Literal) -> bool {
     match operator {
         Operator::Contains => label.contains(&literal.text),
@@ -194,7 +194,7 @@ fn borders(text: &[u16]) -> Vec<usize> {
     borders
 }
 
-/// How much of `text` has been met behind another unit, when `len` had been met before.
+/// Returns how much of `text` matches after another unit, when `len` units matched before.
 fn advance(text: &[u16], borders: &[usize], mut len: usize, unit: u16) -> usize {
     loop {
         if text.get(len) == Some(&unit) {
@@ -205,7 +205,7 @@ fn advance(text: &[u16], borders: &[usize], mut len: usize, unit: u16) -> usize 
     }
 }
 
-/// Whether the literal is in a text; in linear time.
+/// Returns whether the literal is in a text; in linear time.
 fn contains(text: impl Iterator<Item = u16>, literal: &Literal) -> bool {
     let mut met = 0;
     for unit in text {

@@ -22,7 +22,7 @@ pub enum ConditionError {
         condition: String,
         /// The field.
         name: String,
-        /// Its type.
+        /// Type of the field.
         kind: &'static str,
     },
     /// The field has another type.
@@ -32,11 +32,11 @@ pub enum ConditionError {
         condition: String,
         /// The field.
         name: String,
-        /// Its type.
+        /// Type of the field.
         kind: &'static str,
         /// The value.
         value: String,
-        /// What else may be wrong.
+        /// Hint about another possible mistake.
         hint: &'static str,
     },
 }

@@ -63,7 +63,7 @@ impl FromStr for Condition {
     }
 }
 
-/// Conditions, ready to be asked of objects: all have to hold.
+/// Conditions, prepared for evaluation: all must hold.
 #[derive(Debug)]
 pub struct Filter<'a> {
     objects: &'a Objects<'a>,
@@ -71,7 +71,7 @@ pub struct Filter<'a> {
     conditions: &'a [Condition],
     /// By condition: where the fields of its path are.
     places: Vec<Places>,
-    /// Those of which objects are taken, if not all are.
+    /// Objects to consider, if not all.
     within: Option<&'a ObjectSet>,
     /// Classes whose instances are texts, and those whose instances are numbers.
     strings: ClassSet,
@@ -116,7 +116,7 @@ impl<'a> Filter<'a> {
         });
     }
 
-    /// Whether all conditions hold for an object.
+    /// Returns whether all conditions hold for an object.
     pub fn matches(&self, object: ObjectIndex, record: &Record<'_>) -> bool {
         let mut pairs = self.conditions.iter().zip(&self.places);
         self.within.is_none_or(|objects| objects.contains(object))
@@ -164,7 +164,7 @@ impl<'a> Filter<'a> {
 }
 
 impl Condition {
-    /// Whether the condition can hold for objects of some classes. `places` are those of each field of its path.
+    /// Returns whether the condition can hold for objects of some classes. `places` are those of each field of its path.
     fn check(&self, summary: &Summary, classes: &ClassSet, places: &Places) -> Result<(), ConditionError> {
         let kinds = self.path.check(&self.written, summary, classes, places)?;
         match kinds.first() {
@@ -179,7 +179,7 @@ impl Condition {
         }
     }
 
-    /// Whether values of a type can be compared like that.
+    /// Returns whether values of a type can be compared like that.
     fn fits(&self, kind: BasicType) -> bool {
         let Self { operator, literal, .. } = self;
         let compares = *operator != Operator::Contains;

@@ -59,7 +59,7 @@ pub(crate) enum FieldKey {
     NoField,
 }
 
-/// What an object is sorted by.
+/// Value by which an object is sorted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortValue {
     /// A whole number; `true` is 1.
@@ -70,7 +70,7 @@ pub enum SortValue {
     Text(String),
 }
 
-/// The order of a field, ready to be asked of objects.
+/// Order by a field, prepared for evaluation.
 #[derive(Debug)]
 pub struct FieldOrder<'a> {
     pub(crate) objects: &'a Objects<'a>,

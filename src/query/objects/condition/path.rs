@@ -13,7 +13,7 @@ const LENGTH: &str = "length";
 /// Fields that are named when there is no such field.
 const NAMED: usize = 12;
 
-/// A field, and behind it fields of the objects in it: at least one name.
+/// A field, followed by fields of the objects in it: at least one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path(Vec<String>);
 
@@ -66,7 +66,7 @@ impl Path {
         }
     }
 
-    /// Whether it can lead to a value from objects of some classes: the types of the values; none if there is no class.
+    /// Returns whether it can lead to a value from objects of some classes: the types of the values; none if there is no class.
     pub(super) fn check(
         &self,
         written: &str,

@@ -1,15 +1,15 @@
 //! The classes whose objects are known, and how their fields are read: JDK 6 to 25, and Android.
 
-/// How objects of a class, and of its subclasses, are read.
+/// Way in which objects of a class, and of its subclasses, are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
-    /// As the object in this field.
+    /// Like the object in this field.
     Field(&'static str),
     /// The number or truth value in this field.
     Number(&'static str),
     /// The truth value that this field holds as a number.
     Truth(&'static str),
-    /// As the object in the first field; the second is what null means.
+    /// Like the object in the first field; the second is the meaning of null.
     Holder(&'static str, &'static str),
     /// OptionalInt and its kin: a number, if `isPresent`.
     OptionalNumber,
@@ -57,7 +57,7 @@ pub(super) enum How {
     MonthDay,
     /// java.time.ZoneOffset.
     Offset,
-    /// Objects in fields, one behind the other, with texts before them.
+    /// Objects in consecutive fields, with texts before them.
     Joined(&'static [(&'static str, &'static str)]),
     /// java.time.ZonedDateTime.
     Zoned,

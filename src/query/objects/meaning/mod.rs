@@ -1,8 +1,8 @@
-//! What objects of well-known classes mean: the text of a String, the number of a BigInteger, the day of a LocalDate.
+//! Meaning of objects of well-known classes: the text of a String, the number of a BigInteger, the day of a LocalDate.
 //!
-//! The one place that knows the fields of these classes. Labels are the same, cut short ([`super::label`]). Reading is
-//! bounded, whatever the dump holds: by the characters that are wanted, by the objects that are looked at, and by how
-//! deep they lie in each other.
+//! The one place that defines the fields of these classes. Labels are the same, truncated ([`super::label`]). Reading
+//! is bounded, whatever the dump contains: by the number of characters, by the number of objects read, and by their
+//! nesting depth.
 
 mod known;
 mod number;
@@ -27,15 +27,15 @@ use text::Text;
 pub use number::{double, float};
 pub use stack::Stack;
 
-/// Objects that are looked at, one behind the other.
+/// Maximum number of objects read in succession.
 const MAX_STEPS: u32 = 5;
 
-/// What an object means.
+/// Meaning of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meaning {
-    /// As text.
+    /// The meaning as text.
     pub text: String,
-    /// Whether that is only its start.
+    /// `true` if that is only its start.
     pub is_cut: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Meanings<'a> {
 }
 
 impl<'a> Meanings<'a> {
-    /// What objects of `graph` mean; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    /// Prepares reading the meanings of objects of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
         let own = summary
@@ -58,7 +58,7 @@ impl<'a> Meanings<'a> {
         Self { objects: Objects::new(summary, graph, bytes), known }
     }
 
-    /// What an object means, in at most so many characters. Not escaped; half a character is `\udXXX`.
+    /// Returns the meaning of an object, in at most this many characters. Not escaped; half a character is `\udXXX`.
     pub fn meaning(&self, object: ObjectIndex, most: usize) -> Option<Meaning> {
         let mut text = Text::new(most, true);
         self.append(&mut text, object, MAX_STEPS)?;
@@ -72,7 +72,7 @@ impl<'a> Meanings<'a> {
         Some(text.into_short())
     }
 
-    /// How an instance is read, and those of its fields that it is read by.
+    /// Returns how an instance is read, and the fields that this uses.
     fn how(&self, whole: Fields<'a>) -> Option<(How, Fields<'a>)> {
         let (how, known) = self.known.get(whole.class().0 as usize).copied().flatten()?;
         Some((how, whole.of(known)?))
@@ -119,7 +119,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// As the object in a field; `None` if that is null, or means nothing.
+    /// Appends the object in a field; `None` if that is null, or has no meaning.
     fn append_field(&self, text: &mut Text, fields: Fields<'a>, name: &str, steps: u32) -> Option<()> {
         self.append(text, self.object(fields, name)?, steps)
     }

@@ -50,7 +50,7 @@ fn java_form(shortest: &str, two: &str, two_is_same: bool) -> String {
     format!("{sign}{whole}.{}", if part.is_empty() { "0" } else { part })
 }
 
-/// How a BigInteger is shown.
+/// Display of a BigInteger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Digits {
     /// All of it, in decimal.

@@ -1,4 +1,4 @@
-//! How the fields of each known class become text.
+//! Conversion of the fields of each known class to text.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ impl<'a> Meanings<'a> {
         match how {
             How::Field(name) => {
                 let object = self.object(fields, name)?;
-                // An empty name tells nothing; an empty String does.
+                // An empty name has no meaning; an empty String has.
                 return text.grow(|text| self.append(text, object, steps).unwrap_or_default());
             }
             How::Number(name) => self.append_number(text, fields.value(name)?),
@@ -57,7 +57,8 @@ impl<'a> Meanings<'a> {
             },
             How::Loader => return self.append_loader(text, fields, whole, steps),
             How::Text => return self.append_string(text, fields),
-            // A mirror without a class dump stands for a primitive type; its name is known if it was asked for.
+            // A class object without a class dump represents a primitive type; its name is set if it was ever
+            // requested.
             How::Class => return self.append_field(text, fields, "name", steps),
             How::Member(class, name) => {
                 let owner = self
@@ -114,7 +115,7 @@ impl<'a> Meanings<'a> {
             }
             How::BigDecimal => text.push(&self.big_decimal(fields, text.room())?),
             How::Millis(name) => {
-                // A Calendar computes its time when it is asked.
+                // A Calendar computes its time on demand.
                 if fields.value("isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
                     return None;
                 }
@@ -191,7 +192,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// What a reference to anything means.
+    /// Appends the target of a reference of any type.
     fn append_held(&self, text: &mut Text, held: Bits, null: &str, steps: u32) -> Option<()> {
         if held.kind != BasicType::Object {
             return None;
@@ -222,7 +223,7 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// What follows the protocol of a URL.
+    /// Appends the part of a URL after the protocol.
     fn append_url(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
         text.push(":");
         let authority = self.text_of(text, fields, "authority", steps);
@@ -244,11 +245,11 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// A text and an object behind it, if the field is not null.
+    /// Appends a text and an object after it, if the field is not null.
     fn append_after(&self, text: &mut Text, fields: Fields<'a>, before: &str, name: &str, steps: u32) {
         if let Some(object) = self.object(fields, name) {
             text.push(before);
-            // What cannot be read is left out.
+            // Anything unreadable is omitted.
             let _ = self.append(text, object, steps);
         }
     }
@@ -321,7 +322,7 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// Whether a BigInteger is negative, and the words of its magnitude.
+    /// Returns whether a BigInteger is negative, and the words of its magnitude.
     fn magnitude(&self, fields: Fields<'a>) -> Option<(bool, Cow<'a, [u8]>)> {
         let (signum, words) = match fields.integer("signum").zip(self.primitives(fields, "mag")) {
             Some((signum, (BasicType::Int, words))) => (signum, Cow::Borrowed(words)),
@@ -337,7 +338,7 @@ impl<'a> Meanings<'a> {
         (zeros < MAX_ZEROS).then_some((signum < 0, words))
     }
 
-    /// Of Android until 10: the least significant word first, if the number is not kept outside of the heap.
+    /// Number of Android until 10: the least significant word first, unless it is stored outside of the heap.
     fn old_magnitude(&self, fields: Fields<'a>) -> Option<(i64, Cow<'a, [u8]>)> {
         let is_valid = fields.value("javaIsValid").is_some_and(|is_valid| is_valid.bits != 0);
         let (BasicType::Int, digits) = self.primitives(fields, "digits").filter(|_| is_valid)? else {
@@ -353,7 +354,7 @@ impl<'a> Meanings<'a> {
     /// `None` if it has more than `most` digits, or too many for anybody.
     fn big_decimal(&self, fields: Fields<'a>, most: usize) -> Option<String> {
         let scale = fields.integer("scale")?;
-        // What does not fit into a long is in `intVal`.
+        // A number that does not fit into a long is in `intVal`.
         let compact = fields.integer("intCompact").filter(|compact| *compact != i64::MIN);
         // Android until 10.
         let is_small = fields.integer("bitLength").is_some_and(|bits| bits < 64);
@@ -371,7 +372,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// What a LongAdder or a DoubleAdder adds up to.
+    /// Sum of a LongAdder or a DoubleAdder.
     fn sum<T>(&self, fields: Fields<'a>, zero: T, add: impl Fn(T, i64) -> T) -> Option<T> {
         let mut sum = add(zero, fields.integer("base")?);
         let cells = self.object(fields, "cells").and_then(|cells| self.objects.ids(cells));
@@ -432,7 +433,7 @@ impl<'a> Meanings<'a> {
         let Some((BasicType::Long, words)) = words else { return None };
         let used = fields.integer("wordsInUse").or_else(|| fields.integer("longCount"))?;
         let used = usize::try_from(used).ok()?;
-        // Zeros take no room in the text: without a limit a gigabyte of them would be looked at for nothing.
+        // Zeros take no space in the text: without a limit, a gigabyte of them would be read for nothing.
         let most = text.room().saturating_mul(WORDS_OF_CHARACTER);
         let mut first = true;
         text.push("{");
@@ -457,7 +458,7 @@ impl<'a> Meanings<'a> {
     /// The characters of a String or of a builder.
     fn append_string(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
         let characters = self.objects.characters(&fields)?;
-        // A builder has room behind its text. A String of Android has other bits in `count`.
+        // A builder has spare capacity after its text. A String of Android has other bits in `count`.
         let count = fields.integer("count").and_then(|count| usize::try_from(count).ok());
         let count = count.filter(|count| *count <= characters.len()).unwrap_or(characters.len());
         text.push_utf16(characters.units().take(count));

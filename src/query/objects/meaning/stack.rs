@@ -1,4 +1,4 @@
-//! Where a Throwable was made.
+//! Stack trace of a Throwable.
 
 use hprof_index::graph::numbers::ObjectIndex;
 
@@ -10,7 +10,8 @@ use super::{Fields, MAX_STEPS, Meanings};
 pub struct Stack {
     /// Frames, the innermost first: `com.acme.Main.run(Main.java:5)`, or the class alone.
     pub frames: Vec<String>,
-    /// Whether only classes are known: the program never asked for the stack, and the JVM keeps methods as numbers.
+    /// `true` if only classes are available: the program never requested the stack, and the JVM stores methods as
+    /// numbers.
     pub classes_only: bool,
     /// Frames that were left out.
     pub more: u64,
@@ -18,11 +19,12 @@ pub struct Stack {
 
 /// Characters of a frame.
 const LONGEST: usize = 1000;
-/// HotSpot keeps frames in arrays of so many, each with a reference to the next.
+/// HotSpot stores frames in arrays of a fixed size, each with a reference to the next.
 const MAX_CHUNKS: usize = 1 << 10;
 
 impl<'a> Meanings<'a> {
-    /// The stack of a Throwable, up to so many frames; `None` if the object is none, or has none.
+    /// Returns the stack of a Throwable, up to this many frames; `None` if the object is not a Throwable, or has no
+    /// stack.
     pub fn stack(&self, object: ObjectIndex, most: usize) -> Option<Stack> {
         let (_, fields) = self.how(self.objects.fields(object)?)?;
         if self.class_name(fields.class())? != "java.lang.Throwable" {
@@ -31,7 +33,7 @@ impl<'a> Meanings<'a> {
         self.elements(fields, most).or_else(|| self.backtrace(fields, most))
     }
 
-    /// Of the elements that `getStackTrace` gave.
+    /// Reads the elements that `getStackTrace` returned.
     fn elements(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
         let ids = self.objects.ids(self.object(fields, "stackTrace")?)?;
         let count = ids.len();
@@ -46,7 +48,8 @@ impl<'a> Meanings<'a> {
         (!frames.is_empty()).then_some(Stack { frames, classes_only: false, more })
     }
 
-    /// Of what HotSpot keeps until the stack is asked for: chunks with methods, lines, class objects and the next chunk.
+    /// Reads what HotSpot stores until the stack is requested: chunks with methods, lines, class objects and the next
+    /// chunk.
     fn backtrace(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
         let mut stack = Stack { classes_only: true, ..Stack::default() };
         let mut chunk = self.object(fields, "backtrace");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Objects that are looked at for one text: objects that refer to each other in circles must not multiply.
+/// Maximum number of objects read for one text: objects that refer to each other in circles must not multiply.
 const MAX_OBJECTS: u32 = 64;
 
 /// A text of a limited length.
@@ -12,18 +12,18 @@ pub(super) struct Text {
     characters: usize,
     most: usize,
     cut: bool,
-    /// Whether half a character shows as an escape, and not as a replacement character.
+    /// `true` if half a character shows as an escape, and not as a replacement character.
     exact: bool,
     objects: u32,
 }
 
 impl Text {
-    /// A text of at most so many characters.
+    /// Creates a text of at most this many characters.
     pub(super) fn new(most: usize, exact: bool) -> Self {
         Self { text: String::new(), characters: 0, most, cut: false, exact, objects: MAX_OBJECTS }
     }
 
-    /// Counts an object that is looked at; `None` if it were too many.
+    /// Counts an object that is read; `None` if the limit is reached.
     pub(super) fn look(&mut self) -> Option<()> {
         self.objects = self.objects.checked_sub(1)?;
         Some(())
@@ -34,7 +34,7 @@ impl Text {
         Self { objects: self.objects, ..Self::new(self.room(), self.exact) }
     }
 
-    /// Counts the objects that were looked at for a part.
+    /// Counts the objects that were read for a part.
     pub(super) fn look_as(&mut self, part: &Self) {
         self.objects = part.objects;
     }
@@ -45,7 +45,7 @@ impl Text {
         self.cut |= part.cut;
     }
 
-    /// Whether a few words are wanted.
+    /// Returns whether a few words are wanted.
     pub(super) fn is_label(&self) -> bool {
         !self.exact
     }
@@ -55,7 +55,7 @@ impl Text {
         self.most.saturating_sub(self.characters)
     }
 
-    /// Whether something was left out.
+    /// Returns whether something was left out.
     pub(super) fn is_cut(&self) -> bool {
         self.cut
     }
@@ -79,7 +79,7 @@ impl Text {
         let _ = write!(self, "{part}");
     }
 
-    /// Whether `add` added something.
+    /// Returns whether `add` added something.
     pub(super) fn grow(&mut self, add: impl FnOnce(&mut Self)) -> Option<()> {
         let before = self.text.len();
         add(self);

@@ -57,7 +57,7 @@ pub(super) fn only_year(year: i64) -> Option<String> {
     YEARS.contains(&year).then(|| year.to_string())
 }
 
-/// How many digits stand behind the point: they come in threes.
+/// Number of digits after the decimal point: a multiple of three.
 fn digits(nanos: i32) -> usize {
     match nanos {
         0 => 0,

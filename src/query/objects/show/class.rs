@@ -12,20 +12,20 @@ use hprof_parser::{BasicType, ObjectId};
 
 use super::{Loader, Referred, Shower};
 
-/// What there is to say of a class.
+/// Details of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassShown {
-    /// Its name in Java source form.
+    /// Name in Java source form.
     pub name: String,
-    /// Its superclass's class object.
+    /// Class object of the superclass.
     pub superclass: Option<Referred>,
-    /// Its loader.
+    /// Class loader.
     pub loader: Loader,
-    /// Its instances.
+    /// Number of instances.
     pub instances: u64,
-    /// What they take together.
+    /// Their shallow size.
     pub shallow_bytes: u64,
-    /// What one of them takes; `None` of arrays, which differ.
+    /// Size of one instance; `None` for arrays, which differ.
     pub instance_bytes: Option<u64>,
     /// The fields of its instances that it declares itself.
     pub fields: Vec<Declared>,
@@ -34,24 +34,24 @@ pub struct ClassShown {
 /// A field that a class declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub kind: BasicType,
 }
 
 /// A class among several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedClass {
-    /// Object id of its class object.
+    /// Object ID of its class object.
     pub id: ObjectId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Object id of its loader; 0 is the boot loader.
+    /// Object ID of its loader; 0 is the boot loader.
     pub loader: ObjectId,
 }
 
-/// Which class a pattern means.
+/// Result of resolving a class pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClassFound {
     /// One: the object index of its class object.

@@ -12,13 +12,13 @@ use super::Shower;
 pub struct Data<'a> {
     /// Their type.
     pub kind: BasicType,
-    /// Where the first byte is, counted from the first element's.
+    /// Offset of the first byte, relative to the first element.
     pub offset: u64,
     /// The bytes, big-endian.
     pub bytes: &'a [u8],
 }
 
-/// What bytes are as text.
+/// Text form of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// UTF-8.

@@ -23,35 +23,35 @@ pub use data::{Data, Form};
 /// An object, without its elements if it is an array.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Its class in Java source form.
+    /// Class in Java source form.
     pub class: Option<String>,
-    /// Object id of its class's class object.
+    /// Object ID of its class's class object.
     pub class_object: Option<ObjectId>,
     /// A few words that tell it from others of its class.
     pub label: Option<String>,
-    /// What it takes itself.
+    /// Shallow size.
     pub shallow_bytes: Option<u64>,
-    /// What it retains; `None` in texts, and if no root leads to it.
+    /// Retained size; `None` in texts, and if it is unreachable.
     pub retained_bytes: Option<u64>,
     /// Serial number of the trace where it was allocated.
     pub trace: TraceSerial,
     /// Elements of an array.
     pub length: Option<u64>,
-    /// Its fields, or what a class object refers to and its static fields.
+    /// Fields; for a class object, its references and static fields.
     pub fields: Vec<Part>,
     /// Why it is a root.
     pub roots: Vec<RootShown>,
-    /// What it holds, if it is a collection that is known.
+    /// Contents, if it is a known collection.
     pub contents: Option<Contents>,
-    /// What it means, if its class is known.
+    /// Meaning, if its class is known.
     pub value: Option<Meaning>,
-    /// Where it was made, if it is a Throwable.
+    /// Stack trace, if it is a Throwable.
     pub stack: Option<Stack>,
-    /// What dominates it.
+    /// Immediate dominator.
     pub dominator: Option<Dominator>,
     /// The loader of its class, of a class object that of the class itself.
     pub loader: Option<Loader>,
@@ -59,7 +59,7 @@ pub struct Shown {
     pub of_class: Option<ClassShown>,
 }
 
-/// What dominates an object.
+/// Immediate dominator of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dominator {
     /// Nothing but the roots.
@@ -77,23 +77,23 @@ pub enum Loader {
     Object(Referred),
 }
 
-/// What a collection holds.
+/// Contents of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
-    /// What the collection is.
+    /// Kind of the collection.
     pub kind: collections::Kind,
-    /// How many elements it says it has, if it says so.
+    /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
-    /// The elements that were asked for.
+    /// The requested elements.
     pub entries: Vec<ContentEntry>,
-    /// Whether there are others behind them.
+    /// `true` if more elements follow.
     pub has_more: bool,
 }
 
 /// An element of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContentEntry {
-    /// Its place, from 0, in the order of the collection.
+    /// Index in the order of the collection, from 0.
     pub index: u64,
     /// The key, in maps.
     pub key: Option<Value>,
@@ -101,7 +101,7 @@ pub struct ContentEntry {
     pub value: Value,
 }
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// An instance.
@@ -160,11 +160,11 @@ pub enum Value {
 /// An object that is referred to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referred {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// Its class, if it is in the dump.
+    /// Class, if it is in the dump.
     pub class: Option<String>,
-    /// Its label.
+    /// Label.
     pub label: Option<String>,
 }
 
@@ -182,13 +182,13 @@ pub struct RootShown {
 /// An object that refers to the one that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// Its class.
+    /// Class of the object.
     pub class: Option<String>,
-    /// Its label.
+    /// Label.
     pub label: Option<String>,
-    /// How it refers: `next`, `[5]`.
+    /// Name of the reference: `next`, `[5]`.
     pub reference: Option<String>,
 }
 
@@ -281,8 +281,8 @@ impl<'a> Shower<'a> {
         shown
     }
 
-    /// What an instance means, in at most so many characters, if its class is known; and of a Throwable, where it was
-    /// made, up to so many frames.
+    /// Returns the meaning of an instance of a known class, in at most this many characters; and for a Throwable its
+    /// stack, up to this many frames.
     pub fn meaning(
         &self,
         object: ObjectIndex,
@@ -371,7 +371,7 @@ impl<'a> Shower<'a> {
             .collect()
     }
 
-    /// What an object holds, if it is a collection that is known: the elements from `start` on and before `end`.
+    /// Returns the contents of a known collection: the elements from `start` up to `end` (exclusive).
     pub fn contents(&self, object: ObjectIndex, start: u64, end: u64) -> Option<Contents> {
         let collections = Collections::new(&self.objects);
         let collection = collections.collection(object)?;
@@ -407,8 +407,8 @@ impl<'a> Shower<'a> {
         })
     }
 
-    /// The objects that refer to an object, without the first so many, made while they are taken. Instances that refer to
-    /// it as their class are left out.
+    /// Iterates over the referrers of an object after the first few. Instances that refer to it as their class are
+    /// skipped.
     pub fn referrers(&self, object: ObjectIndex, first: usize) -> impl Iterator<Item = Referrer> + '_ {
         self.graph().referrers(object).skip(first).map(move |from| {
             let step = self.view.step(from, None);

@@ -112,7 +112,7 @@ struct Records<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     frames: Frames<'a>,
-    /// Whether names of threads are not told.
+    /// `true` if names of threads are not told.
     hides_values: bool,
 }
 

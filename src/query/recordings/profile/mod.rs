@@ -55,7 +55,7 @@ pub struct Profile {
 pub struct StartedThread {
     /// Thread serial number.
     pub serial: u32,
-    /// Object id of the thread.
+    /// Object ID of the thread.
     pub object: ObjectId,
     /// Serial number of the trace where it was started; 0 for none, and in texts.
     pub trace: TraceSerial,
@@ -65,7 +65,7 @@ pub struct StartedThread {
     pub group: String,
     /// Name of the group's parent; `None` in texts.
     pub parent_group: Option<String>,
-    /// Whether it ended.
+    /// `true` if it ended.
     pub ended: bool,
 }
 
@@ -153,9 +153,9 @@ pub struct MonitorDump {
 pub struct Monitor {
     /// Class in Java source form, or a raw monitor's name.
     pub name: String,
-    /// Object id, or a raw monitor's address, if the file states it.
+    /// Object ID, or a raw monitor's address, if the file states it.
     pub id: Option<u64>,
-    /// Whether it is a monitor of the JVM itself, not of an object.
+    /// `true` if it is a monitor of the JVM itself, not of an object.
     pub raw: bool,
     /// Serial number of the thread that owns it, and how often it has entered.
     pub owner: Option<(u32, u32)>,

@@ -107,7 +107,7 @@ fn site_of(row: &AllocSite) -> Site {
 }
 
 impl Table {
-    /// Whether the totals of a record can hold its figures added to those before.
+    /// Returns whether the totals of a record can hold its figures added to those before.
     fn may_add(&self, sites: &AllocSites<'_>) -> bool {
         let mut sums = self.sums;
         for site in sites.sites() {

@@ -56,7 +56,7 @@ pub struct Sites {
     /// Sums over all sites, also those that the writer left out; `class` and `trace` say nothing. `None` if they are
     /// not known (a text states only percentages).
     pub total: Option<Site>,
-    /// Whether the file is ordered by allocated bytes instead.
+    /// `true` if the file is ordered by allocated bytes instead.
     pub by_allocation: bool,
     /// When they were written down, as [`super::Profile::created`].
     pub date: Option<String>,

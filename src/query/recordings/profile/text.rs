@@ -68,9 +68,9 @@ pub struct TextHeap {
 pub struct TextClass {
     /// Name in Java source form.
     pub name: String,
-    /// Object id of the class object, if the text names it.
+    /// Object ID of the class object, if the text names it.
     pub class_object: Option<ObjectId>,
-    /// Object id of the loader, if there is a CLS: 0 for the boot loader.
+    /// Object ID of the loader, if there is a CLS: 0 for the boot loader.
     pub loader: Option<ObjectId>,
     /// The class of the loader, if it is in the text ([`find_loaders`]).
     pub loader_class: Option<String>,

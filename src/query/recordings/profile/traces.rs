@@ -105,7 +105,7 @@ impl Traces {
         self.traces.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
     }

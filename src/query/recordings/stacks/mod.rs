@@ -50,18 +50,18 @@ pub enum Naming {
     Common,
 }
 
-/// What is asked.
+/// Parameters of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// What weighs a stack.
     pub of: Of,
     /// How sites are weighed.
     pub unit: SiteUnit,
-    /// Whether the thread of a trace is its root frame.
+    /// `true` if the thread of a trace is its root frame.
     pub by_thread: bool,
-    /// Whether stacks begin at the innermost frame.
+    /// `true` if stacks begin at the innermost frame.
     pub reverse: bool,
-    /// Whether the lines of a method are frames of their own.
+    /// `true` if the lines of a method are frames of their own.
     pub lines: bool,
     /// How many frames of a trace count, from the innermost; `None` for all.
     pub depth: Option<usize>,
@@ -133,7 +133,7 @@ pub enum LabelKind {
 pub struct Label {
     /// The name as the file has it: hostile.
     pub text: String,
-    /// What it stands for.
+    /// Key of the row.
     pub kind: LabelKind,
     /// The source file of a method, if it is known.
     pub source: Option<Arc<str>>,

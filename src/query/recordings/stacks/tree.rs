@@ -343,7 +343,7 @@ impl<'a> Tree<'a> {
         Ok(child)
     }
 
-    /// Whether a stack is one that was asked for. Frames beyond the depth count too.
+    /// Returns whether a stack is one that was asked for. Frames beyond the depth count too.
     fn wants(&self, serial: TraceSerial, class: Option<&str>) -> bool {
         let classes = &self.question.filter.classes;
         let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));

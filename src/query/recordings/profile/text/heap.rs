@@ -19,9 +19,9 @@ pub(super) struct HeapCounter {
     heap: TextHeap,
     date: Option<String>,
     classes: Vec<Class>,
-    /// Object id of the class object -> its class.
+    /// Object ID of the class object -> its class.
     by_id: IdMap<ObjectId, u32>,
-    /// Object id of the class object of the elements -> the class of the arrays.
+    /// Object ID of the class object of the elements -> the class of the arrays.
     by_element: IdMap<ObjectId, u32>,
     /// Names of classes of which no class object is known, as they stand in the file.
     by_name: HashMap<Vec<u8>, u32>,
@@ -53,7 +53,7 @@ struct Class {
     name: Vec<u8>,
     id: Option<ObjectId>,
     loader: Option<ObjectId>,
-    /// Whether the name is that of the elements.
+    /// `true` if the name is that of the elements.
     of_elements: bool,
     objects: u64,
     bytes: u64,

@@ -11,18 +11,18 @@ use hprof_parser::text::Event;
 use hprof_parser::text::event::{ClassReference, Root};
 use hprof_parser::{BasicType, ObjectId};
 
-/// What is asked.
+/// Parameters of the query.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
     /// Elements of an array that are wanted.
     pub elements: Range<u64>,
-    /// Whether to look for the objects that refer to it.
+    /// `true` if to look for the objects that refer to it.
     pub incoming: bool,
 }
 
-/// What was found.
+/// Result of the query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// The object, if it is there. A text has no primitive values, and of references only those that are not null.
@@ -31,7 +31,7 @@ pub struct Answer {
     pub elements: Vec<Part>,
     /// The objects that refer to it, if they were asked for, in the order of the file.
     pub referrers: Vec<Referrer>,
-    /// Ids of objects next to one that is not there, ascending.
+    /// IDs of objects next to one that is not there, ascending.
     pub nearest: Vec<ObjectId>,
 }
 
@@ -208,7 +208,7 @@ impl<'q> Search<'q> {
         self.roots.push(root);
     }
 
-    /// Keeps the ids next to the one that is looked for.
+    /// Keeps the IDs next to the one that is looked for.
     fn note_nearest(&mut self, id: ObjectId) {
         let wanted = self.question.object;
         let nearest = &mut self.answer.nearest;
