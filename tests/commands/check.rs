@@ -516,7 +516,7 @@ fn wrong_rules_are_named_with_line_and_column() {
         (format!("{heap}max = 1\nmin = 2\n"), ":4:7: `min` is more than `max`"),
         (format!("{heap}max = 1\nmin = \"2 %\"\n"), ":4:7: one limit is a part in percent"),
         (format!("{heap}\n"), ":1:1: the rule has no limit; write max or min"),
-        (format!("{heap}max = 1\nof = \"x\"\n"), ":5:6: `of` means nothing for heap"),
+        (format!("{heap}max = 1\nof = \"x\"\n"), ":5:6: `of` cannot be used for heap"),
         (
             format!("{heap}max = 1\nobjects = \"some\"\n"),
             ":5:11: there is no objects `some`; expected one of all, reachable, unreachable",
@@ -594,14 +594,14 @@ fn hostile_rules_files_end_with_an_error() {
             format!("baseline = \"{long}\"\n{heap}").into_bytes(),
             "`baseline` is 900000 bytes long",
         ),
-        ("dump", bytes.clone(), "is no rules file: it is a heap dump"),
+        ("dump", bytes.clone(), "is not a rules file: it is a heap dump"),
         ("huge", format!("{heap}# {}", "x".repeat(2 << 20)).into_bytes(), "larger than 1 MiB"),
         ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "this is not TOML"),
         ("dots", format!("{} = 1", vec!["a"; 100_000].join(".")).into_bytes(), "rules.toml:1:"),
         ("tables", "[a]\n".repeat(100_000).into_bytes(), "rules.toml:"),
         ("many", many.into_bytes(), "2000 rules are too many"),
         ("latin", b"# \xe9\n".to_vec(), "rules.toml:1:3: this is not UTF-8"),
-        ("zeros", vec![0; 1000], "is no rules file: it starts with zeros only"),
+        ("zeros", vec![0; 1000], "is not a rules file: it starts with zeros only"),
         ("nul", b"[[rule]]\nname = \"a\0b\"\n".to_vec(), "this is not TOML"),
         ("zstd", fs::read(IDLE).unwrap(), "looks like Zstandard"),
     ];
@@ -781,7 +781,7 @@ fn what_init_writes_passes_on_the_same_dump() {
     let before = fs::read(&rules).unwrap();
     let output = place.run(&["check", "--init", IDLE, "-o", &rules]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("mine.toml is there already; use another name"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("mine.toml already exists; use another name"), "{}", stderr(&output));
     assert_eq!(fs::read(&rules).unwrap(), before);
     assert_eq!(place.run(&["check", "--init", IDLE, "--format", "json"]).status.code(), Some(2));
 }

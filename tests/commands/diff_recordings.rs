@@ -294,18 +294,18 @@ fn what_cannot_be_compared_is_said() {
         (&cpu, &times, &["--by", "cpu"], "contains CPU TIME, which --by cputime compares"),
         (&times, &cpu, &["--by", "cputime"], "contains CPU SAMPLES, which --by cpu compares"),
         (&times, &agent("cpu-old.txt.zst"), &["--by", "cputime"], "`hprof-cli cputime` shows"),
-        (&sites, &sites, &["--by", "sites", "--live"], "--live means nothing with --by sites; omit it"),
-        (&sites, &sites, &["--by", "sites", "--retained"], "--retained means nothing with --by sites"),
+        (&sites, &sites, &["--by", "sites", "--live"], "--live cannot be used with --by sites; omit it"),
+        (&sites, &sites, &["--by", "sites", "--retained"], "--retained cannot be used with --by sites"),
         (
             &sites,
             &sites,
             &["--by", "sites", "--sort", "retained"],
-            "--sort retained means nothing with --by sites",
+            "--sort retained cannot be used with --by sites",
         ),
-        (&cpu, &cpu, &["--by", "cpu", "--sort", "bytes"], "--sort means nothing with --by cpu"),
-        (&cpu, &cpu, &["--by", "cpu", "--live"], "--live means nothing with --by cpu"),
-        (&times, &times, &["--by", "cputime", "--retained"], "--retained means nothing with --by cputime"),
-        (&sites, &sites, &["--stack"], "--stack means nothing with --by class"),
+        (&cpu, &cpu, &["--by", "cpu", "--sort", "bytes"], "--sort cannot be used with --by cpu"),
+        (&cpu, &cpu, &["--by", "cpu", "--live"], "--live cannot be used with --by cpu"),
+        (&times, &times, &["--by", "cputime", "--retained"], "--retained cannot be used with --by cputime"),
+        (&sites, &sites, &["--stack"], "--stack cannot be used with --by class"),
     ];
     for (old, new, more, message) in cases {
         let output = diff(old, new, more);

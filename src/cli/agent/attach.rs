@@ -52,7 +52,7 @@ impl Jvm {
     /// If there is no such process, or it is another user's.
     pub(super) fn new(pid: u32) -> anyhow::Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))
-            .map_err(|_| anyhow::anyhow!("there is no process {pid}; `jcmd -l` lists the JVMs that run"))?;
+            .map_err(|_| anyhow::anyhow!("there is no process {pid}; `jcmd -l` lists the running JVMs"))?;
         let status = Status::of(&status).with_context(|| format!("/proc/{pid}/status cannot be read"))?;
         let own = geteuid().as_raw();
         ensure!(
@@ -110,7 +110,7 @@ impl Jvm {
     /// Makes the JVM open its socket.
     fn open(&self, tmp: &Tmp, socket: &str) -> anyhow::Result<()> {
         // The signal would end it.
-        ensure!(self.handles_quit, "it does not handle SIGQUIT: it is no JVM, or one that is still starting");
+        ensure!(self.handles_quit, "it does not handle SIGQUIT: it is not a JVM, or is still starting");
         let _trigger = Trigger::new(tmp, &format!(".attach_pid{}", self.inner_pid))?;
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no such process")?;
         kill_process(pid, Signal::QUIT)?;

@@ -52,7 +52,7 @@ const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
     "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
-    "virtual threads are not told apart from the threads that carry them",
+    "virtual threads are not distinguished from their carrier threads",
     "classes that were loaded before it are not measured (cpu=times, cpu=old)",
 ];
 
@@ -96,7 +96,7 @@ impl Row {
             format!("  {}", self.jcmd),
             String::new(),
         ]);
-        lines.push("Not to be had in a JVM that runs already:".to_owned());
+        lines.push("Not available in a JVM that is already running:".to_owned());
         lines.extend(LATE.iter().map(|line| format!("- {line}")));
         lines.push(String::new());
         lines.extend(library::USAGE.lines().map(str::to_owned));

@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         value.push(&option);
         command.env(TOOL_OPTIONS, &value);
         let text = format!(
-            "{} is no java launcher: {TOOL_OPTIONS} is set to {}",
+            "{} is not a java launcher: {TOOL_OPTIONS} is set to {}",
             program.to_string_lossy(),
             value.to_string_lossy()
         );

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ];
     if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
         anyhow::bail!(
-            "--sort retained cannot be used with {flag}, which knows no retained sizes; omit one of them"
+            "--sort retained cannot be used with {flag}, which has no retained sizes; omit one of them"
         );
     }
     let mut question = Question {
@@ -226,9 +226,9 @@ impl Args {
                 (false, true) => "unreachable object",
                 (false, false) => "object",
             };
-            messages::line("note", &format!("there is no {what} of the classes that match"));
+            messages::line("note", &format!("no {what} of the matching classes"));
         } else if histogram.total.rows == 0 && self.patterns.is_empty() && self.unreachable {
-            messages::line("note", "there is no unreachable object");
+            messages::line("note", "no unreachable objects");
         }
     }
 

@@ -170,7 +170,7 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         }
     }
     if commands().any(|command| ["agent", "run"].contains(&command.get_name())) {
-        let text = "The agent's library, where it is not beside the program.";
+        let text = "The agent's library, if it is not next to the program.";
         entries.push(("HPROF_CLI_AGENT".to_owned(), text.to_owned()));
     }
     if arguments().any(|argument| argument.get_id() == "color") {

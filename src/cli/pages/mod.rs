@@ -139,11 +139,11 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
 
 /// No such page.
 fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
-    let failure = Failure::new("there is no such page");
+    let failure = Failure::new("no such page");
     if wants_json {
         return Reply::json_error(404, &failure);
     }
-    let body = html! { p { "There is no such page. " a href={ "/" (number) "/" } { "Overview" } } };
+    let body = html! { p { "No such page. " a href={ "/" (number) "/" } { "Overview" } } };
     let page = Page { status: 404, ..Page::new("", "Not found", body) };
     Reply::html(404, frame::document(site, number, Has::UNKNOWN, &page))
 }

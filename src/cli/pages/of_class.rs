@@ -50,7 +50,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let Some(class) = row.and_then(|row| row.get("describes")).filter(|class| class.is_object()) else {
         // An instance's ID: its page says of which class it is.
         let body = html! {
-            p { (text(of, &links)) " is no class object." }
+            p { (text(of, &links)) " is not a class object." }
             (frame::notes(&notes, &links))
         };
         return Some(crumbs(Page { status: 404, ..Page::new("", format!("Class {of}"), body) }));

@@ -69,7 +69,7 @@ impl Why {
         match self {
             Self::NoHost => "the Host is missing",
             Self::Host => "the Host is not this machine",
-            Self::Site => "another site asks",
+            Self::Site => "request from another site",
             Self::Token => "open the address that the server printed",
         }
     }
@@ -78,7 +78,7 @@ impl Why {
 /// Random characters.
 fn random(bytes: usize) -> anyhow::Result<String> {
     let mut buffer = vec![0; bytes];
-    getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("there is no randomness: {error}"))?;
+    getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -26,6 +26,6 @@ pub(super) fn open(url: &str) {
         opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {
-        messages::line("note", "there is no program to open a browser; open the address yourself");
+        messages::line("note", "no program to open a browser was found; open the address yourself");
     }
 }

@@ -183,7 +183,10 @@ impl Inner {
         let job = match self.questions.ask(key) {
             Found::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
             Found::Full => {
-                let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, "503: too many questions, or answers that clients have not read, at once");
+                let mut response = plain(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "503: too many questions, or answers that clients have not read, at once",
+                );
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
                 return response;
             }

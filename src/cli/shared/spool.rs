@@ -88,7 +88,7 @@ pub(crate) fn line(
         let copy = copy(&given, &into, quiet)?;
         let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
         (words, parsed) = replaced(&parser, &words, &id, &given, &path)
-            .ok_or_else(|| anyhow::anyhow!("cannot tell which argument is {}", name(&given)))?;
+            .ok_or_else(|| anyhow::anyhow!("cannot determine which argument is {}", name(&given)))?;
         table.push(Copied { given, path: path.into(), dir: dir.into() });
         copies.push(copy);
     }

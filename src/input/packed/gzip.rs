@@ -55,7 +55,7 @@ impl<R: Read> Reader<R> {
             slot.consume(zeros);
         }
         if is_padded {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after its end are no gzip"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after its end are not gzip"));
         }
         let rest = Slot(slot.0.take());
         drop(self.decoder.reset(rest));

@@ -120,7 +120,7 @@ impl<R: Read> Read for Bounded<R> {
         let read = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             let text = format!(
-                "more than {} bytes beside the dump, which is out of proportion: what follows is not read",
+                "more than {} bytes besides the dump, which is out of proportion: the rest is not read",
                 self.bound
             );
             io::Error::new(io::ErrorKind::FileTooLarge, text)

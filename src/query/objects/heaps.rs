@@ -22,7 +22,7 @@ const CHUNK: u32 = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoHeap {
     /// The dump does not tell heaps apart.
-    #[error("the dump contains no HEAP DUMP INFO records: only dumps of Android tell heaps apart")]
+    #[error("the dump contains no HEAP DUMP INFO records: only Android dumps distinguish heaps")]
     None,
     /// It does, but none has this name.
     #[error("there is no heap `{0}` in the dump; its heaps are {1}")]

@@ -77,7 +77,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
                 None if first == '$' => {
                     return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
                 }
-                None => return Err(Wrong::new(at, format!("`{first}` means nothing here"))),
+                None => return Err(Wrong::new(at, format!("`{first}` is unexpected here"))),
             },
         };
         tokens.push(Token { kind, start: at, end: at + len });

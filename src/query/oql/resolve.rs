@@ -217,10 +217,9 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                     columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
                 Err(Wrong::new(at, format!("rows have several columns here: write {}", first.join(", "))))
             }
-            Names::Nothing => Err(Wrong::new(
-                at,
-                "there is no row here: what is selected from uses none, not that of a query around it either",
-            )),
+            Names::Nothing => {
+                Err(Wrong::new(at, "no row is available in FROM, not even that of an enclosing query"))
+            }
         }
     }
 

@@ -122,7 +122,7 @@ impl Opened {
                 Ok(table) => table,
                 Err(NoClass::Unknown { .. }) => continue,
                 Err(NoClass::Case { name, by_id }) => {
-                    let message = format!("{name} is the name of several classes, but for case");
+                    let message = format!("{name} is ambiguous: several class names differ only in case");
                     let hint = format!("their tables are {}", by_id.join(", "));
                     return Err(SqlError::new(ErrorKind::Unknown, message, hint));
                 }
@@ -199,13 +199,13 @@ impl Opened {
                 all.flat_map(|table| table.columns).map(|column| column.name.into_owned()).collect();
             let like = suggestions::names_like(wanted, columns.iter().map(String::as_str));
             let hint = match like.as_slice() {
-                [] => "texts stand in single quotes; `.schema TABLE` in the shell shows columns".to_owned(),
+                [] => "write texts in single quotes; `.schema TABLE` in the shell shows columns".to_owned(),
                 like => suggestions::did_you_mean(like),
             };
             return SqlError { message: format!("there is no column {name}"), hint, ..error };
         }
         if error.message.starts_with("near \".\"") {
-            let hint = "the name of a class stands in double quotes: FROM \"com.acme.Session\"".to_owned();
+            let hint = "write class names in double quotes: FROM \"com.acme.Session\"".to_owned();
             return SqlError { hint, ..error };
         }
         error

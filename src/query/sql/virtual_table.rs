@@ -367,7 +367,7 @@ impl Cursor {
 #[allow(unsafe_code)]
 unsafe impl VTabCursor for Cursor {
     fn filter(&mut self, _: c_int, plan: Option<&str>, arguments: &Filters<'_>) -> rusqlite::Result<()> {
-        let wrong = || rusqlite::Error::ModuleError("a table was asked for what it did not offer".to_owned());
+        let wrong = || rusqlite::Error::ModuleError("unexpected constraint on a table".to_owned());
         let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
         (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
         let Some(question) = self.question(how, arguments)? else { return Ok(()) };

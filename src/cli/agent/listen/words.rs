@@ -78,17 +78,17 @@ pub(super) fn command(words: &[&str]) -> Result<Command, String> {
         ["eof"] => Command::Eof,
         ["exit"] => Command::Exit,
         [] => return Err("a command is missing after the number; `help` lists them".to_owned()),
-        words => return Err(format!("`{}` is no command; `help` lists them", words.join(" "))),
+        words => return Err(format!("`{}` is not a command; `help` lists them", words.join(" "))),
     })
 }
 
 fn control(words: &[&str]) -> Result<Control, String> {
-    let wrong = || format!("`control {}` is no command; `help` lists them", words.join(" "));
+    let wrong = || format!("`control {}` is not a command; `help` lists them", words.join(" "));
     let thread = |rest: &[&str]| match rest {
         [] => Ok(0),
         [id] => {
             let hex = id.strip_prefix("0x").unwrap_or(id);
-            u64::from_str_radix(hex, 16).map_err(|_| format!("`{id}` is no object ID such as 0x7f12"))
+            u64::from_str_radix(hex, 16).map_err(|_| format!("`{id}` is not an object ID such as 0x7f12"))
         }
         _ => Err(wrong()),
     };
@@ -99,7 +99,7 @@ fn control(words: &[&str]) -> Result<Control, String> {
         ["cpu", "off", rest @ ..] => Control::CpuSamplingOff { thread: thread(rest)? },
         ["clear"] => Control::ClearCpuSamples,
         ["depth", depth] => {
-            Control::Depth(depth.parse().map_err(|_| format!("`{depth}` is no depth from 0 to 65535"))?)
+            Control::Depth(depth.parse().map_err(|_| format!("`{depth}` is not a depth from 0 to 65535"))?)
         }
         _ => return Err(wrong()),
     })

@@ -44,7 +44,7 @@ pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> 
     let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
     if let Some(out) = out.filter(|out| out.is_file()) {
         // Somebody may have worked on it.
-        anyhow::bail!("{} is there already; use another name, or remove it", out.display());
+        anyhow::bail!("{} already exists; use another name, or remove it", out.display());
     }
     let (session, text) = Session::ask(input, |heap, graph| {
         anyhow::ensure!(

@@ -83,7 +83,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
     };
     let is_long = bytes.len() as u64 > MAX_BYTES;
     if let Some(what) = other.or_else(|| is_long.then(|| "it is larger than 1 MiB".to_owned())) {
-        anyhow::bail!("{shown} is no rules file: {what}; {what_to_do}");
+        anyhow::bail!("{shown} is not a rules file: {what}; {what_to_do}");
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let (line, column) = position(&String::from_utf8_lossy(&bytes), error.valid_up_to());
@@ -363,7 +363,7 @@ impl Reader {
         if let Some((_, at)) = of
             && matches!(kind, MeasureName::Heap | MeasureName::Suspects)
         {
-            self.wrong(at, format!("`of` means nothing for {}; omit it", kind.name()));
+            self.wrong(at, format!("`of` cannot be used for {}; omit it", kind.name()));
             return None;
         }
         Some(match kind {
@@ -402,7 +402,7 @@ impl Reader {
         if let Some(objects) = table.get("objects")
             && ["retained", "place"].contains(&what)
         {
-            self.wrong(objects.span().start, "`objects` means nothing for what is retained: omit it");
+            self.wrong(objects.span().start, "`objects` cannot be used for retained sizes: omit it");
             return None;
         }
         match (what, pattern) {
@@ -428,7 +428,7 @@ impl Reader {
                 let (at, name) = (value.span().start, kind.name());
                 self.wrong(
                     at,
-                    format!("`objects` means nothing for {name}; omit it: only reachable objects count"),
+                    format!("`objects` cannot be used for {name}; omit it: only reachable objects count"),
                 );
                 return None;
             }

@@ -175,8 +175,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += &more;
     }
     if measured.left_out == LeftOut::Places {
-        text +=
-            "; there are more places than are told apart, and what is left out counts with the place above";
+        text += "; too many distinct places, and what is left out counts with the place above";
     }
     if verdict.fails_by_name {
         text += "; with optional = true the rule would pass";

@@ -159,7 +159,7 @@ impl Args {
         };
         let by = BY.iter().find(|(_, by, _)| *by == self.by).map_or("", |(word, ..)| word);
         match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
-            Some((option, _)) => anyhow::bail!("{option} means nothing with --by {by}; omit it"),
+            Some((option, _)) => anyhow::bail!("{option} cannot be used with --by {by}; omit it"),
             None => Ok(()),
         }
     }

@@ -45,10 +45,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
         if is_cut {
-            messages::line(
-                "note",
-                "there are more places than are told apart; what is left out counts with the place above",
-            );
+            messages::line("note", "too many distinct places; what is left out counts with the place above");
         }
         if changes.rows.is_empty() {
             let least = human_bytes(changes.least);

@@ -21,7 +21,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.is_empty())
-        .map(|(heap, _)| format!("{} tells no system properties", heap.path().display()))
+        .map(|(heap, _)| format!("{} contains no system properties", heap.path().display()))
         .collect();
     shown::show(args, &Pair { old, new }, answer, counts, &without)
 }

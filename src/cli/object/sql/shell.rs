@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let _ = editor.load_history(history);
     }
     if !args.input.quiet {
-        messages::line("note", ".help shows what there is beside queries; .tables shows the tables");
+        messages::line("note", ".help lists the other commands; .tables lists the tables");
     }
     let mut shell = Shell { args, sessions, dumps, timing: true };
     loop {
@@ -106,7 +106,7 @@ impl Shell<'_> {
                 ("timing", "on") => self.timing = true,
                 ("timing", "off") => self.timing = false,
                 ("timing", _) => messages::line("error", ".timing takes on or off"),
-                _ => messages::line("error", &format!("there is no command .{name}; .help shows them")),
+                _ => messages::line("error", &format!("there is no command .{name}; .help lists them")),
             }
             return Ok(Next::GoOn);
         }

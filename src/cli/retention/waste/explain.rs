@@ -83,7 +83,7 @@ fn text(kind: Kind) -> [&'static str; 3] {
              trimToSize() an ArrayList that is complete, copy a map that has shrunk.",
         ],
         Kind::CollidingMaps => [
-            "Hash maps of 8 or more entries of which more than half stand behind another one in\n\
+            "Hash maps of 8 or more entries of which more than half follow another one in\n\
              their bucket. `ratio` is the collision ratio, as in Eclipse MAT. Freed: what tree\n\
              nodes take more than plain ones. The larger cost is time.",
             "If the map is small and seldom read.",
@@ -139,13 +139,13 @@ fn text(kind: Kind) -> [&'static str; 3] {
             "Classes of a name that another class loader has defined before. Freed: what the\n\
              class objects retain, their static fields above all; metaspace is not in the\n\
              dump.",
-            "If the applications are meant to be apart.",
+            "If the applications are separate on purpose.",
             "Put shared libraries into a parent loader. Several loaders of one application are\n\
              a leak after a redeployment: `hprof-cli loaders --duplicates`.",
         ],
         Kind::Unreachable => [
             "Unreachable objects: garbage that is not collected yet.",
-            "Always, but for the collector's work: it is freed by itself.",
+            "Always, except for the collector's work: it is freed anyway.",
             "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage\n\
              is normal, look for what allocates it: `hprof-cli sites`, a JFR recording.",
         ],

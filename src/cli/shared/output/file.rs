@@ -132,7 +132,7 @@ fn why(error: &io::Error, dir: &Path) -> String {
             format!("the directory {place} is on a read-only file system; name a file elsewhere")
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            format!("there is no space in the directory {place}; make room, or name a file elsewhere")
+            format!("no space left in the directory {place}; free some, or name a file elsewhere")
         }
         _ => format!("cannot create a file in the directory {place}: {error}"),
     }
