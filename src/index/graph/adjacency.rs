@@ -1,13 +1,14 @@
 //! Compressed adjacency lists: for each node an ascending list of other nodes.
 //!
-//! Lists are gap-coded: the first target as its signed distance from the node itself (zigzag), each other as its distance
-//! from the one before, less one; all as LEB128, 7 bits a byte. References of a heap mostly lead to neighbours, so most
-//! take one or two bytes. The scheme is that of WebGraph without its reference copying (P. Boldi, S. Vigna: The WebGraph
-//! Framework I: Compression Techniques, WWW 2004).
+//! Lists are gap-coded: the first target is stored as its signed distance from the node itself (zigzag), each
+//! further target as its distance from the previous one minus one; all as LEB128, 7 bits per byte. References
+//! in a heap mostly lead to neighbors, so most take one or two bytes. The scheme is that of WebGraph without
+//! its reference copying (P. Boldi, S. Vigna: The WebGraph Framework I: Compression Techniques, WWW 2004).
 //!
-//! The lists of 16 nodes form a group: 16 bytes with the length of each list in bytes, then the lists. A list of 255 bytes
-//! or more has length 255 there and starts with its real length, five bytes. A group of empty lists takes no bytes.
-//! A table holds the offset of each group, so a lookup touches one entry and one or two neighbouring cache lines.
+//! The lists of 16 nodes form a group: 16 bytes with the length of each list in bytes, followed by the lists.
+//! A list of 255 bytes or more has length 255 there and starts with its real length in five bytes. A group of
+//! empty lists takes no bytes. A table stores the offset of each group, so a lookup touches one entry and one
+//! or two neighboring cache lines.
 
 use std::ops::Range;
 
@@ -17,18 +18,18 @@ use super::numbers::{NONE, ObjectIndex};
 use crate::storage::checked_column::CheckedColumn;
 use crate::storage::prefetch::prefetch;
 
-/// Objects in a group.
+/// Number of objects in a group.
 pub const GROUP: u32 = 16;
 pub(super) const GROUP_BYTES: usize = GROUP as usize;
-/// Length that stands for a long list.
+/// Length byte that marks a long list.
 const LONG: u8 = 255;
-/// Bytes of the length of a long list.
+/// Size of the length field of a long list, in bytes.
 const LONG_BYTES: usize = 5;
 
 /// Adjacency lists, in memory or in an index file.
 #[derive(Debug, Default)]
 pub struct AdjacencyLists {
-    /// Offsets of the groups in `bytes`, and the length of `bytes`.
+    /// Offsets of the groups in `bytes`, followed by the length of `bytes`.
     pub(crate) groups: CheckedColumn<U64>,
     pub(crate) bytes: CheckedColumn<u8>,
     pub(crate) objects: u32,
@@ -36,22 +37,22 @@ pub struct AdjacencyLists {
 }
 
 impl AdjacencyLists {
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> u32 {
         self.objects
     }
 
-    /// Whether there are no nodes.
+    /// Returns `true` if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.objects == 0
     }
 
-    /// The number of edges: targets in all lists together.
+    /// Returns the number of edges: targets in all lists together.
     pub fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// The list of an object, ascending; empty for an object that does not exist.
+    /// Returns the list of an object, ascending; empty for an object that does not exist.
     pub fn list(&self, object: ObjectIndex) -> Targets<'_> {
         self.list_bytes(object.0).map_or_else(Targets::none, |row| Targets::new(row, object.0, self.objects))
     }
@@ -74,7 +75,7 @@ impl AdjacencyLists {
         if row.end > end { None } else { self.bytes.rows(row) }
     }
 
-    /// The range of a list that starts at `at`, its own length included.
+    /// Returns the range of a list that starts at `at`, including its length field.
     #[inline]
     fn span(&self, at: usize, length: u8) -> Option<Range<usize>> {
         if length < LONG {
@@ -84,7 +85,7 @@ impl AdjacencyLists {
         Some(start..start.checked_add(long_length(self.bytes.rows(at..start)?))?)
     }
 
-    /// All lists at once, after all bytes were checked.
+    /// Returns a view of all lists, after checking all bytes.
     pub fn view(&self) -> AdjacencyView<'_> {
         AdjacencyView { groups: self.groups.all(), bytes: self.bytes.all(), objects: self.objects }
     }
@@ -96,7 +97,7 @@ fn long_length(bytes: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// All lists as plain slices, for walks over all of them.
+/// All lists as plain slices, for traversals of the whole graph.
 #[derive(Debug, Clone, Copy)]
 pub struct AdjacencyView<'a> {
     groups: &'a [U64],
@@ -105,12 +106,12 @@ pub struct AdjacencyView<'a> {
 }
 
 impl<'a> AdjacencyView<'a> {
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub(crate) fn len(&self) -> u32 {
         self.objects
     }
 
-    /// Calls `visit` with each node of a group and its list. `group` is the number of the group.
+    /// Calls `visit` with each node of a group and its list. `group` is the index of the group.
     #[inline(always)]
     pub fn group(&self, group: u32, mut visit: impl FnMut(u32, Targets<'a>)) {
         let first = group * GROUP;
@@ -122,10 +123,10 @@ impl<'a> AdjacencyView<'a> {
         });
     }
 
-    /// The bytes of a group.
+    /// Returns the bytes of a group.
     #[inline(always)]
     fn bytes_of(&self, group: u32) -> &'a [u8] {
-        // Offsets of a file that is mapped are within it. A missing group is one of empty lists.
+        // The offsets in a mapped file are within it. A missing group is read as one of empty lists.
         let bytes = match self.groups.get(group as usize..group as usize + 2) {
             Some([start, end]) => usize::try_from(start.get()).ok().zip(usize::try_from(end.get()).ok()),
             _ => None,
@@ -133,7 +134,8 @@ impl<'a> AdjacencyView<'a> {
         bytes.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
     }
 
-    /// Calls `visit` with the position in the group and the bytes of each list: all 16, whatever the file says.
+    /// Calls `visit` with the position in the group and the bytes of each list: always 16 times, whatever the
+    /// file contains.
     #[inline(always)]
     fn lists_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
         let Some((head, mut rest)) = self.bytes_of(group).split_first_chunk::<GROUP_BYTES>() else {
@@ -152,7 +154,7 @@ impl<'a> AdjacencyView<'a> {
         }
     }
 
-    /// The list of an object.
+    /// Returns the list of an object.
     #[inline]
     pub fn list(&self, object: u32) -> Targets<'a> {
         let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {
@@ -170,13 +172,13 @@ impl<'a> AdjacencyView<'a> {
         Targets::new(row, object, self.objects)
     }
 
-    /// Starts to bring the place of an object's list into the cache.
+    /// Prefetches the table entry of an object's list.
     #[inline(always)]
     pub fn prefetch_place(&self, object: u32) {
         prefetch(self.groups, (object / GROUP) as usize);
     }
 
-    /// Starts to bring an object's list into the cache; its place should be there.
+    /// Prefetches an object's list; its table entry should already be in the cache.
     #[inline(always)]
     pub fn prefetch_list(&self, object: u32) {
         if let Some(start) = self.groups.get((object / GROUP) as usize) {
@@ -185,11 +187,11 @@ impl<'a> AdjacencyView<'a> {
     }
 }
 
-/// The targets in a list, ascending.
+/// Targets in a list, ascending.
 #[derive(Debug, Clone)]
 pub struct Targets<'a> {
     bytes: &'a [u8],
-    /// The object itself; then the smallest possible next target.
+    /// The object itself before the first target; then the smallest possible next target.
     base: u32,
     objects: u32,
     started: bool,
@@ -205,7 +207,7 @@ impl<'a> Targets<'a> {
         Self { bytes: &[], base: 0, objects: 0, started: false }
     }
 
-    /// The target, if the list holds exactly one.
+    /// Returns the target if the list contains exactly one.
     #[inline]
     pub fn only(mut self) -> Option<u32> {
         let first = self.next()?;
@@ -233,7 +235,7 @@ impl Iterator for Targets<'_> {
             }
         }
         self.bytes = rest;
-        // Not in 32 bits: a distance beyond the last object must not wrap around to the first.
+        // Computed in 64 bits: a distance beyond the last object must not wrap around to the first.
         let target = if self.started {
             u64::from(self.base) + number
         } else {
@@ -267,44 +269,44 @@ fn push_leb128(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Encodes lists, one after another. The first and the last group may be parts of groups: [`super::stitcher`] joins them.
+/// Encodes consecutive lists. The first and the last group may be incomplete: [`super::stitcher`] joins them.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// The first object.
+    /// First object.
     first: u32,
-    /// The groups that are done, and the one that is being made.
+    /// Bytes of the completed groups and of the current one.
     bytes: Vec<u8>,
-    /// Length of each group that is done, in bytes.
+    /// Length of each completed group, in bytes.
     groups: Vec<u64>,
     edges: u64,
-    /// The next object.
+    /// Next object.
     next: u32,
-    /// Where the head of the group that is being made is.
+    /// Position of the current group's head in `bytes`.
     head: usize,
 }
 
-/// The lists of some nodes that follow one another, encoded.
+/// Encoded lists of consecutive nodes.
 #[derive(Debug)]
 pub(crate) struct Encoded {
-    /// The first node.
+    /// First node.
     pub(super) first: u32,
-    /// The node behind the last.
+    /// End node (exclusive).
     pub(super) end: u32,
     pub(crate) bytes: Vec<u8>,
-    /// Length of each group in bytes.
+    /// Length of each group, in bytes.
     pub(crate) groups: Vec<u64>,
     pub(crate) edges: u64,
 }
 
 impl Encoder {
-    /// Starts with the list of `first`.
+    /// Creates an encoder whose first list is that of `first`.
     pub(crate) fn new(first: u32, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&[0; GROUP_BYTES]);
         Self { first, bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
     }
 
-    /// Appends the list of the next node. Sorts `targets`, and drops duplicates and [`NONE`].
+    /// Appends the list of the next node. Sorts `targets` and drops duplicates and [`NONE`].
     #[inline]
     pub(crate) fn push(&mut self, targets: &mut [u32]) {
         match *targets {
@@ -319,7 +321,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the list of the next node, ascending without duplicates.
+    /// Appends the list of the next node, which must be ascending and without duplicates.
     #[inline]
     pub(crate) fn push_sorted(&mut self, targets: &[u32]) {
         let start = self.bytes.len();
@@ -347,7 +349,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the list of the next node, ascending; keeps one of several equal targets.
+    /// Appends the list of the next node, which must be ascending; drops duplicates.
     pub(crate) fn push_ascending(&mut self, targets: &mut [u32]) {
         let mut kept = 0;
         for at in 0..targets.len() {
@@ -370,7 +372,7 @@ impl Encoder {
         self.bytes.extend_from_slice(&[0; GROUP_BYTES]);
     }
 
-    /// The lists so far; the last group may be shorter.
+    /// Returns the lists so far; the last group may be incomplete.
     pub(crate) fn finish(mut self) -> Encoded {
         if !self.next.is_multiple_of(GROUP) {
             self.end_group();
@@ -381,7 +383,7 @@ impl Encoder {
     }
 }
 
-/// Adjacency lists made in memory.
+/// Adjacency lists in memory.
 #[cfg(test)]
 pub(crate) fn adjacency_of(rows: &[Vec<u32>]) -> AdjacencyLists {
     let mut encoder = Encoder::new(0, 0);
@@ -458,7 +460,7 @@ mod tests {
                 assert!(row.is_sorted_by(|a, b| a < b) && row.iter().all(|target| *target < objects));
             }
         }
-        // 5, and 2^32 - 1 further.
+        // 5, then 2^32 - 1 further.
         let round = [10, 0xfe, 0xff, 0xff, 0xff, 0x0f];
         assert_eq!(nodes(Targets::new(&round, 0, u32::MAX - 1)), [5]);
     }

@@ -1,10 +1,10 @@
-//! The core of a graph: the nodes that remain when leaf objects are peeled, numbered densely, with the edges between
-//! them that matter.
+//! The core of a graph: the nodes that remain when leaf objects are peeled, numbered densely, with the edges
+//! between them that matter.
 //!
-//! A node's core number is its rank in a bitmap. The number of bits before each word stands beside the word, so a lookup
-//! touches one cache line (G. Jacobson: Space-efficient Static Trees and Graphs, FOCS 1989; interleaved as in S. Vigna:
-//! Broadword Implementation of Rank/Select Queries, WEA 2008). Edges are in compressed sparse rows: counted first, then
-//! filled in.
+//! The core number of a node is its rank in a bitmap. Each word is stored with the number of bits set before
+//! it, so a lookup touches one cache line (G. Jacobson: Space-efficient Static Trees and Graphs, FOCS 1989;
+//! interleaved as in S. Vigna: Broadword Implementation of Rank/Select Queries, WEA 2008). Edges are stored
+//! as compressed sparse rows: counted first, then filled in.
 
 use std::io;
 use std::ops::Range;
@@ -17,47 +17,48 @@ use super::graph_view::GraphView;
 use super::peel::Peeled;
 use crate::storage::scratch::{Array, ScratchArena};
 
-/// Nodes in a chunk: whole groups and whole words of bits.
+/// Nodes in a chunk: a whole number of groups and of bitmap words.
 const CHUNK: u32 = 1 << 16;
 
-/// The core.
+/// Nodes of the core.
 pub(crate) struct Core {
     words: Array<Word>,
-    /// How many nodes there are.
+    /// Number of nodes.
     count: u32,
-    /// The roots, as core numbers.
+    /// Roots, as core numbers.
     pub(crate) roots: Vec<u32>,
 }
 
-/// The edges of the core that matter, and what a walk says of each node: whoever looks at a node needs both.
+/// Edges of the core that matter, with the results of the depth-first search for each node: whatever reads
+/// one reads the other.
 pub(crate) struct Edges {
-    /// For each [`BLOCK`] of core numbers where their targets start.
+    /// Start of the targets of each [`BLOCK`] of core numbers.
     pub(crate) bases: Vec<u64>,
-    /// By core number.
+    /// Records, by core number.
     pub(crate) records: Array<Record>,
     /// Targets, as core numbers.
     pub(crate) targets: Array<u32>,
 }
 
-/// A node of the core: a quarter of a cache line.
+/// Record of a node of the core: a quarter of a cache line.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Record {
-    /// Where its targets start, from the base of its block on.
+    /// Start of the targets, relative to the base of the block.
     start: u32,
-    /// How many there are.
+    /// Number of targets.
     count: u32,
-    /// The node's number in the order of the walk, from 1; 0 if it was not reached.
+    /// Preorder number of the node, from 1; 0 if it was not reached.
     pub(crate) number: u32,
-    /// The number of the node from which it was reached; 0 for the virtual root.
+    /// Preorder number of the node from which it was reached; 0 for the virtual root.
     pub(crate) parent: u32,
 }
 
-/// Core numbers whose edges are counted from one base, in bits.
+/// Number of core numbers that share a base, as a power of two.
 const BLOCK: u32 = 14;
 
 impl Record {
-    /// Where the targets of this record, that of `node`, are.
+    /// Returns the range of the targets of this record, which is that of `node`.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn targets(self, bases: &[u64], node: u32) -> Range<usize> {
@@ -67,13 +68,14 @@ impl Record {
 }
 
 impl Edges {
-    /// How many there are.
+    /// Returns the number of edges.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()
     }
 }
 
-/// A bit for each of 64 nodes that is in the core, and the number of bits before.
+/// A bitmap word: one bit for each of 64 nodes, set if the node is in the core, with the number of bits set
+/// before the word.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Word {
@@ -82,21 +84,21 @@ struct Word {
     reserved: u32,
 }
 
-/// Core numbers of nodes.
+/// Mapping of nodes to core numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Numbers<'a> {
     words: &'a [Word],
 }
 
 impl<'a> Numbers<'a> {
-    /// The core number of a node that is in the core.
+    /// Returns the core number of a node, which must be in the core.
     #[inline(always)]
     pub(crate) fn of(self, node: u32) -> u32 {
         let Word { bits, before, .. } = self.words[(node / 64) as usize];
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
 
-    /// The first core number of each chunk of nodes, and the one after its last.
+    /// Returns the first core number of each chunk of nodes, with the end (exclusive).
     fn bounds(self) -> impl Iterator<Item = (usize, usize)> + 'a {
         let chunk_words = CHUNK as usize / 64;
         let count = self.words.last().map_or(0, |word| word.before + word.bits.count_ones());
@@ -105,7 +107,7 @@ impl<'a> Numbers<'a> {
             .map(move |chunk| (at(chunk * chunk_words), at((chunk + 1) * chunk_words)))
     }
 
-    /// A column by core number, cut into what belongs to each chunk of nodes.
+    /// Splits a column by core number into one slice for each chunk of nodes.
     fn by_chunk<T: Send>(self, mut column: &mut [T]) -> rayon::vec::IntoIter<&mut [T]> {
         let parts: Vec<&mut [T]> = self
             .bounds()
@@ -118,7 +120,7 @@ impl<'a> Numbers<'a> {
         parts.into_par_iter()
     }
 
-    /// The node of each core number.
+    /// Returns the node of each core number.
     pub(crate) fn nodes(self, arena: &ScratchArena) -> io::Result<Array<u32>> {
         let count = self.bounds().last().map_or(0, |(_, end)| end);
         let mut nodes = arena.array::<u32>(count)?;
@@ -140,12 +142,12 @@ impl<'a> Numbers<'a> {
 }
 
 impl Core {
-    /// The numbers of its nodes.
+    /// Returns the mapping of nodes to core numbers.
     pub(crate) fn numbers(&self) -> Numbers<'_> {
         Numbers { words: &self.words }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.count as usize
     }
@@ -174,7 +176,7 @@ impl Core {
 
         let collector = Collector { graph, peeled, numbers };
         let mut records = arena.zeroed::<Record>(count as usize)?;
-        // First how many targets each has, then where they start.
+        // Count the targets of each node first, then compute where they start.
         (numbers.by_chunk(&mut records).enumerate())
             .for_each(|(chunk, records)| collector.count(chunk, records));
         let (bases, edges) = sum_up(&mut records)?;
@@ -200,7 +202,8 @@ impl Core {
     }
 }
 
-/// Says where the targets of each record start, whose counts are known. Returns the bases and the number of all targets.
+/// Sets the start of the targets of each record from the counts. Returns the bases and the number of all
+/// targets.
 fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
     let mut bases = Vec::with_capacity((records.len() >> BLOCK) + 1);
     let (mut sum, mut base) = (0u64, 0u64);
@@ -209,7 +212,7 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
             base = sum;
             bases.push(base);
         }
-        let many = |_| io::Error::other("some objects next to each other refer to too many others");
+        let many = |_| io::Error::other("neighboring objects have too many references");
         record.start = u32::try_from(sum - base).map_err(many)?;
         sum += u64::from(record.count);
     }
@@ -217,7 +220,7 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
     Ok((bases, edges))
 }
 
-/// Collects the core, a chunk of nodes after another.
+/// Collects the core, chunk by chunk.
 struct Collector<'a> {
     graph: &'a GraphView<'a>,
     peeled: Peeled<'a>,
@@ -240,7 +243,7 @@ impl Collector<'_> {
         }
     }
 
-    /// The targets of a node that are in the core and matter.
+    /// Calls `take` with each target of a node that is in the core and matters.
     #[inline(always)]
     fn targets(&self, node: u32, row: Targets<'_>, mut take: impl FnMut(u32)) {
         for target in row {

@@ -1,5 +1,5 @@
-//! Depth-first search of the core: preorder numbers, and the tree of the search. Iterative, with a stack that moves to
-//! the scratch arena when it is high.
+//! Depth-first search of the core: preorder numbers and the tree of the search. Iterative, with a stack that
+//! is moved to the scratch arena when it grows.
 
 use std::io;
 
@@ -7,20 +7,21 @@ use super::core::{Core, Edges};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, Stack};
 
-/// A depth-first search. Number 0 is the virtual root, which leads to all roots. Numbers of nodes are in their records.
+/// Result of a depth-first search. Number 0 is the virtual root, whose children are all roots. The numbers of
+/// nodes are in their records.
 pub(crate) struct Walk {
-    /// Core numbers in preorder; the first stands for the virtual root.
+    /// Core numbers in preorder; the first entry is a placeholder for the virtual root.
     pub(crate) order: Array<u32>,
-    /// The number of the parent of each node, in preorder.
+    /// Number of each node's parent, in preorder.
     pub(crate) parents: Array<u32>,
-    /// Nodes reached, the virtual root included: numbers are below it.
+    /// Number of nodes reached, including the virtual root: all preorder numbers are lower.
     pub(crate) reached: usize,
 }
 
-/// Targets of longer lists are not prefetched: they would evict what is needed first.
+/// Longest list whose targets are prefetched: those of longer ones would evict what is needed first.
 const SHORT: usize = 16;
 
-/// Searches the core depth first from its roots.
+/// Searches the core depth-first from its roots.
 pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::Result<Walk> {
     let nodes = core.len();
     let mut order = arena.array::<u32>(nodes + 1)?;
@@ -30,8 +31,8 @@ pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::
         let (bases, records, targets) = (&*edges.bases, &mut *edges.records, &*edges.targets);
         // The virtual root.
         (order[0], parents[0]) = (0, 0);
-        // A node may be on the stack several times. The last one that pushed it is its parent, which makes the tree a
-        // depth-first one; its record says so.
+        // A node may be on the stack several times. The last one that pushed it is its parent, which makes
+        // the tree a depth-first one; that number is in its record.
         let mut stack = Stack::<u32>::new(arena);
         core.roots.iter().rev().try_for_each(|root| stack.push(*root))?;
         let mut next = 1u32;

@@ -1,4 +1,5 @@
-//! The dominator tree, step by step: peel leaf objects, search depth first, semidominators, attach leaf objects, order.
+//! Construction of the dominator tree: peel leaf objects, search depth-first, find semidominators, attach
+//! leaf objects, order.
 
 use std::io;
 
@@ -14,11 +15,12 @@ use super::transpose::EDGE_BYTES;
 use crate::storage::scratch::ScratchArena;
 use hprof_input::progress::Progress;
 
-/// Memory that transposing gets at least.
+/// Minimum memory for transposing.
 const MIN_TRANSPOSE_BYTES: u64 = 32 << 20;
 
-/// The dominator tree of a graph, in order. `meanwhile` makes the transpose (`referrers` shows what it returned): it
-/// runs while one thread searches the core, and is told how much memory it may take. Without referrers there is no tree.
+/// Computes the dominator tree of a graph, in order. `meanwhile` makes the transpose (`referrers` borrows it
+/// from the result): it runs while one thread searches the core, and its argument is the memory budget.
+/// Without referrers no tree is returned.
 pub(crate) fn dominators<R: Send>(
     arena: &ScratchArena,
     graph: &GraphView<'_>,
@@ -33,7 +35,7 @@ pub(crate) fn dominators<R: Send>(
     let needed = nodes + prepared.edges.len() as u64 * EDGE_BYTES;
     let memory = arena.left().saturating_sub(needed).max(MIN_TRANSPOSE_BYTES);
     let (found, made) = rayon::join(|| prepared.search(arena, progress), || meanwhile(memory));
-    let Found { peeled, core, dominators } = found?;
+    let CoreDominators { peeled, core, dominators } = found?;
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
     progress.begin("attaching leaf objects", 0);
     let forest = leaves::attach(arena, graph, core, peeled.view(), dominators, referrers)?;
@@ -48,8 +50,8 @@ struct Prepared {
     edges: Edges,
 }
 
-/// The dominators of a graph without its leaf objects.
-struct Found {
+/// Dominators of a graph without its leaf objects.
+struct CoreDominators {
     peeled: PeelStates,
     core: Core,
     dominators: Dominators,
@@ -64,12 +66,12 @@ impl Prepared {
         Ok(Self { peeled, core, edges })
     }
 
-    fn search(self, arena: &ScratchArena, progress: &dyn Progress) -> io::Result<Found> {
+    fn search(self, arena: &ScratchArena, progress: &dyn Progress) -> io::Result<CoreDominators> {
         let Self { peeled, core, mut edges } = self;
         progress.begin("walking references", 0);
         let walk = depth_first::walk(arena, &core, &mut edges)?;
         progress.begin("finding dominators", 0);
         let dominators = semi_nca::dominators(arena, &core, edges, walk)?;
-        Ok(Found { peeled, core, dominators })
+        Ok(CoreDominators { peeled, core, dominators })
     }
 }

@@ -1,4 +1,4 @@
-//! The graph as its algorithms see it: adjacency lists, labels, roots.
+//! View of the graph for its algorithms: adjacency lists, labels, roots.
 
 use super::adjacency::AdjacencyView;
 pub use super::numbers::NONE;
@@ -7,28 +7,28 @@ use crate::storage::prefetch::prefetch;
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphView<'a> {
-    /// The targets of each node, without that of its label.
+    /// Targets of each node, except that of its label.
     pub(crate) lists: AdjacencyView<'a>,
     pub(crate) labels: &'a Labels<'a>,
-    /// Nodes that the virtual root leads to, ascending.
+    /// Children of the virtual root, ascending.
     pub(crate) roots: &'a [u32],
 }
 
-/// Edges that many nodes share: each node has a label, and an edge to the node that its label stands for.
+/// Edges that many nodes share: each node has a label, and an edge to the target of its label.
 ///
-/// In a heap, that is an object's class object. There are as many such edges as objects, and most lead to roots, so they
-/// are not in the adjacency lists.
+/// In a heap, that target is an object's class object. There are as many such edges as objects, and most lead
+/// to roots, so they are not in the adjacency lists.
 #[derive(Debug)]
 pub struct Labels<'a> {
-    /// The label of each node, `width` bytes each, little-endian.
+    /// Label of each node, `width` bytes each, little-endian.
     pub(crate) column: &'a [u8],
     pub(crate) width: u8,
-    /// What a label stands for: a node, or [`NONE`].
+    /// Target of each label: a node or [`NONE`].
     pub targets: &'a [u32],
 }
 
 impl Labels<'_> {
-    /// The label of a node. One that has no target gives none.
+    /// Returns the label of a node; a label beyond `targets` has no target.
     #[inline(always)]
     pub fn of(&self, node: u32) -> usize {
         let at = node as usize;
@@ -41,19 +41,19 @@ impl Labels<'_> {
         }
     }
 
-    /// The label of a node, if it is one of those that stand for nodes or for none.
+    /// Returns the label of a node if `targets` has an entry for it.
     #[inline(always)]
     pub fn known(&self, node: u32) -> Option<usize> {
         Some(self.of(node)).filter(|label| *label < self.targets.len())
     }
 
-    /// Starts to bring the label of a node into the cache.
+    /// Prefetches the label of a node.
     #[inline(always)]
     pub fn prefetch(&self, node: u32) {
         prefetch(self.column, node as usize * usize::from(self.width));
     }
 
-    /// The node that a label stands for.
+    /// Returns the target of a label, or [`NONE`].
     #[inline(always)]
     pub fn target(&self, label: usize) -> u32 {
         self.targets.get(label).copied().unwrap_or(NONE)

@@ -1,11 +1,12 @@
-//! Attaching peeled leaf objects to the dominator tree: the dominator of each is the nearest common dominator of the nodes
-//! that refer to it.
+//! Attaches peeled leaf objects to the dominator tree: the dominator of each is the nearest common dominator
+//! of the nodes that refer to it.
 //!
-//! That is their nearest common ancestor in the dominator tree. In the core it is found by heavy paths: each node belongs
-//! to a path that continues to the child with most nodes below, so that any way up crosses a logarithmic number of paths
-//! (D. Harel, R. E. Tarjan: Fast Algorithms for Finding Nearest Common Ancestors, SIAM Journal on Computing 13(2), 1984;
-//! paths are climbed here, without the tables for constant time). Of many nodes only the first and the last in preorder
-//! are looked at: their nearest common ancestor is that of all.
+//! That is their nearest common ancestor in the dominator tree. In the core it is found by heavy paths: each
+//! node belongs to a path that continues to the child with the largest subtree, so that any path to the root
+//! crosses a logarithmic number of heavy paths (D. Harel, R. E. Tarjan: Fast Algorithms for Finding Nearest
+//! Common Ancestors, SIAM Journal on Computing 13(2), 1984; paths are climbed here, without the tables for
+//! constant time). Of several nodes only the first and the last in preorder matter: their nearest common
+//! ancestor is that of all.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,25 +21,25 @@ use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::semi_nca::Dominators;
 use crate::storage::scratch::{Array, ScratchArena, atomic_u32};
 
-/// The virtual root as a dominator.
+/// Dominator number of the virtual root.
 pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Who dominates whom.
+/// Dominators of all nodes.
 pub(crate) struct Forest {
-    /// The dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. What only unreachable nodes
-    /// refer to may have one of them as dominator.
+    /// Dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. A node to which only
+    /// unreachable nodes refer may have one of them as dominator.
     pub(crate) dominators: Array<u32>,
     /// Nodes of the core in preorder of the search, from 1: dominators come first.
     pub(crate) order: Array<u32>,
-    /// By number in that order: that of the dominator, 0 for the virtual root.
+    /// By preorder number: that of the dominator, 0 for the virtual root.
     pub(crate) core: Array<u32>,
     pub(crate) reached: usize,
 }
 
-/// Joins the dominators of core and leaf objects. `referrers` is the transpose.
+/// Merges the dominators of core and leaf objects. `referrers` is the transpose.
 pub(crate) fn attach(
     arena: &ScratchArena,
     graph: &GraphView<'_>,
@@ -54,7 +55,7 @@ pub(crate) fn attach(
         (found.order.par_iter_mut().skip(1).take(found.reached - 1)).for_each(|at| *at = nodes[*at as usize]);
     }
     drop(nodes);
-    // The largest first: it finds the memory of the core's records.
+    // The largest first: it reuses the memory of the core's records.
     let mut places = arena.zeroed::<HeavyPathNode>(found.reached)?;
     let mut dominators = arena.array::<u32>(peeled.states().len())?;
     let several = {
@@ -79,7 +80,7 @@ pub(crate) fn attach(
             dominators: atomic_u32(&mut dominators),
             places: &places,
         };
-        // What is settled depends on higher levels alone.
+        // Each level depends on higher levels alone.
         let levels = several.chunk_by(|one, other| peeled.level(*one) == peeled.level(*other));
         for level in levels {
             level.par_chunks(SETTLED).for_each(|nodes| {
@@ -93,10 +94,10 @@ pub(crate) fn attach(
     Ok(Forest { dominators, order: found.order, core: found.dominators, reached: found.reached })
 }
 
-/// Stands for the dominator of a peeled node to which several refer, until it is settled.
+/// Placeholder for the dominator of a peeled node with several referrers, until it is found.
 const SEVERAL: u32 = u32::MAX - 2;
 
-/// Gives each peeled node that just one node refers to that one as dominator. Returns those that several refer to, the
+/// Makes the only referrer of a peeled node its dominator. Returns the nodes with several referrers, the
 /// highest level first, then by number.
 fn leaves(
     arena: &ScratchArena,
@@ -114,7 +115,7 @@ fn leaves(
                 referrers.group(group, |node, row| {
                     let level = peeled.level(node);
                     dominators[(node - first) as usize] = if level == 0 || level == HUB {
-                        // Known later.
+                        // Set later.
                         NONE
                     } else if peeled.is_root(node) {
                         OUTSIDE
@@ -138,7 +139,7 @@ fn leaves(
             },
         );
     let mut several = arena.array::<u32>(counts.iter().sum())?;
-    // Where the next node of each level goes.
+    // Position of the next node of each level.
     let (mut nexts, mut sum) = ([0usize; LEVELS], 0);
     for (next, count) in nexts.iter_mut().zip(counts).rev() {
         *next = sum;
@@ -156,7 +157,7 @@ fn leaves(
     Ok(several)
 }
 
-/// A node of the dominator tree, in core or peeled.
+/// A node of the dominator tree, in the core or peeled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ancestor {
     /// A node of the core, by preorder number of the search; 0 is the virtual root.
@@ -164,13 +165,15 @@ enum Ancestor {
     Peeled(u32),
 }
 
-/// Where some nodes are: the first and the last of them in preorder of the core meet where all of them meet.
+/// Extent of some nodes: the nearest common ancestor of the first and the last of them in the core's preorder
+/// is that of all.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    /// Preorder and number of the walk of the first node's nearest dominator in the core, or its own.
+    /// Preorder number in the dominator tree and search number of the first node, or of its nearest dominator
+    /// in the core.
     first: (u32, u32),
     last: (u32, u32),
-    /// Where all of them meet, while they are the same.
+    /// Nearest common ancestor of all, while `first` and `last` are equal.
     only: Ancestor,
 }
 
@@ -181,47 +184,48 @@ struct Meeting<'a> {
     /// Core numbers.
     numbers: Numbers<'a>,
     peeled: Peeled<'a>,
-    /// By core number: that of the walk.
+    /// Search number by core number.
     walk_numbers: &'a [u32],
-    /// By number of the walk: the node.
+    /// Node by search number.
     order: &'a [u32],
-    /// By number of the walk: that of the dominator.
+    /// Search number of the dominator, by search number.
     above: &'a [u32],
     dominators: &'a [AtomicU32],
-    /// By number of the walk.
+    /// Heavy path node by search number.
     places: &'a [HeavyPathNode],
 }
 
-/// Nodes that one thread settles in one go.
+/// Nodes that a thread processes at a time.
 const SETTLED: usize = 1 << 12;
 
-/// Where a node of the core is in the tree.
+/// Position of a node of the core in the dominator tree.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct HeavyPathNode {
-    /// Nodes below it, itself included; then the preorder of its next child.
+    /// Size of the subtree, including the node; then the preorder number of its next child.
     size: u32,
-    /// Nodes below its largest child; then its own preorder.
+    /// Size of the largest child's subtree; then the node's own preorder number.
     largest: u32,
-    /// Its largest child.
+    /// Child with the largest subtree.
     heavy: u32,
-    /// The head of its path.
+    /// Head of the heavy path.
     head: u32,
 }
 
-/// Cuts the tree of `above` into heavy paths, and numbers it in preorder.
+/// Decomposes the tree of `above` into heavy paths, and numbers it in preorder.
 fn heavy_paths(places: &mut [HeavyPathNode], above: &[u32], reached: usize) {
     for number in (1..reached).rev() {
         places[number].size += 1;
         let size = places[number].size;
         let above = &mut places[above[number] as usize];
         above.size += size;
-        // The last one met has the least number: which one it is among equals does not matter.
+        // The last child visited has the lowest number: ties can be broken either way.
         if above.largest <= size {
             (above.largest, above.heavy) = (size, index(number));
         }
     }
-    // A node's own place is known when it is met; from then on the last field is the place of its next child.
+    // A node's own preorder number is known when it is visited; from then on the last field is that of its
+    // next child.
     (places[0].size, places[0].largest) = (1, 0);
     for number in 1..reached {
         let size = places[number].size;
@@ -240,11 +244,11 @@ impl Meeting<'_> {
         self.dominators[node as usize].load(Ordering::Relaxed)
     }
 
-    /// The span of a node alone; `None` if it cannot be reached.
+    /// Returns the span of a single node; `None` if it cannot be reached.
     #[inline]
     fn span(&self, node: u32) -> Option<Span> {
         let mut at = node;
-        // What unreachable nodes refer to hangs below one of them.
+        // A node to which only unreachable nodes refer is below one of them.
         let number = loop {
             if at == OUTSIDE {
                 break 0;
@@ -271,7 +275,7 @@ impl Meeting<'_> {
         Some(Span { first, last, only })
     }
 
-    /// Where the nodes of a span meet.
+    /// Returns the nearest common ancestor of a span.
     fn meet(&self, span: Span) -> Ancestor {
         if span.first == span.last {
             return span.only;
@@ -293,7 +297,7 @@ impl Meeting<'_> {
         self.walk_numbers[self.numbers.of(node) as usize]
     }
 
-    /// For each peeled node that a label stands for, the span of the nodes of that label.
+    /// Returns the span of the nodes of each label whose target is a peeled node.
     fn nodes_of_hubs(&self, graph: &GraphView<'_>) -> Vec<(u32, Option<Span>)> {
         let labels = graph.labels;
         let mut hubs: Vec<(u32, Option<Span>)> = Vec::new();
@@ -330,8 +334,8 @@ impl Meeting<'_> {
         hubs
     }
 
-    /// Finds the dominator of a peeled node to which several refer, beside those of `span`. Nodes of higher levels are
-    /// settled.
+    /// Sets the dominator of a peeled node with several referrers, in addition to the nodes of `span`. Nodes
+    /// of higher levels already have theirs.
     fn settle(&self, node: u32, mut span: Option<Span>, referrers: AdjacencyView<'_>) {
         for referrer in referrers.list(node) {
             span = self.join(span, self.span(referrer.0));
@@ -345,7 +349,7 @@ impl Meeting<'_> {
         self.dominators[node as usize].store(dominator, Ordering::Relaxed);
     }
 
-    /// The nearest common dominator of two nodes below, or at, the same node of the core.
+    /// Returns the nearest common dominator of two nodes below, or at, the same node of the core.
     fn meet_below(&self, mut one: Ancestor, mut other: Ancestor) -> Ancestor {
         loop {
             match (one, other) {
@@ -353,7 +357,7 @@ impl Meeting<'_> {
                 (Ancestor::Core(_), Ancestor::Core(_)) => return one,
                 (Ancestor::Peeled(a), Ancestor::Core(_)) => one = self.above(a),
                 (Ancestor::Core(_), Ancestor::Peeled(b)) => other = self.above(b),
-                // A dominator has a higher level than what it dominates.
+                // A dominator has a higher level than the nodes it dominates.
                 (Ancestor::Peeled(a), Ancestor::Peeled(b)) => {
                     if self.peeled.level(a) <= self.peeled.level(b) {
                         one = self.above(a);
@@ -373,7 +377,7 @@ impl Meeting<'_> {
         let above = self.above;
         loop {
             let heads = (self.places[one as usize].head, self.places[other as usize].head);
-            // A dominator has a lower number than what it dominates.
+            // A dominator has a lower number than the nodes it dominates.
             match heads.0.cmp(&heads.1) {
                 std::cmp::Ordering::Equal => return one.min(other),
                 std::cmp::Ordering::Greater => one = above[heads.0 as usize],
@@ -383,7 +387,7 @@ impl Meeting<'_> {
     }
 }
 
-/// Numbers of nodes fit.
+/// Returns `at` as a node number. Numbers of nodes fit 32 bits.
 #[inline(always)]
 fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE)

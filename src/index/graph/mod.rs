@@ -1,17 +1,17 @@
 //! Graphs: adjacency lists, their transpose, and the dominator tree.
 //!
-//! * [`adjacency`] stores adjacency lists compressed, `stitcher` joins those of parts; `referrers` makes the transpose of them, by the radix
-//!   partitioning of `transpose`.
-//! * `dominators` computes the dominator tree, in steps: `peel` removes leaf objects, `core` numbers the nodes that
-//!   remain, `depth_first` searches them, `semi_nca` finds their dominators, `leaves` attaches the leaf objects again,
-//!   `order` puts the tree in preorder.
-//! * [`tree`] is the dominator tree as a file stores it; `tree_columns` makes its columns.
+//! * [`adjacency`] stores compressed adjacency lists, `stitcher` joins separately encoded ones; `referrers`
+//!   transposes them, by the radix partitioning of `transpose`.
+//! * `dominators` computes the dominator tree, in steps: `peel` removes leaf objects, `core` numbers the
+//!   nodes that remain, `depth_first` searches them, `semi_nca` finds their dominators, `leaves` attaches the
+//!   leaf objects again, `order` puts the tree in preorder.
+//! * [`tree`] is the dominator tree as stored in a file; `tree_columns` makes its columns.
 //!
-//! Nodes are numbers from 0. Nothing here knows of dumps, classes or files: imports are of [`super::storage`] and
-//! [`hprof_input::progress`] alone.
+//! Nodes are numbers from 0. This module is independent of dumps, classes and files: it imports
+//! [`super::storage`] and [`hprof_input::progress`] only.
 //!
-//! The algorithms index arrays that they have made by numbers that they have made. What comes from a file is checked
-//! where it is decoded ([`adjacency::Targets`]).
+//! The algorithms index arrays that they have made by numbers that they have made. Data from a file is
+//! checked where it is decoded ([`adjacency::Targets`]).
 #![allow(clippy::indexing_slicing)]
 
 pub mod adjacency;

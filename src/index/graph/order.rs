@@ -1,10 +1,11 @@
-//! Putting a dominator tree in order: preorder, siblings by retained size.
+//! Ordering of a dominator tree: preorder, siblings by retained size.
 //!
-//! Retained sizes are sums over subtrees, added up leaves first. A bucket sort by retained size, largest first, puts each
-//! dominator before what it dominates and siblings in their order; then one pass assigns positions.
+//! Retained sizes are sums over subtrees, added up from the leaves. A bucket sort by retained size, largest
+//! first, puts each dominator before the nodes it dominates and siblings in their order; then one pass
+//! assigns positions.
 //!
-//! All but that pass, and the sums within the core, is done by all threads. What is not needed any more makes
-//! room for what is.
+//! All threads take part in everything but that pass and the sums within the core. Memory is reused as soon
+//! as its contents are no longer needed.
 
 use std::cmp::Reverse;
 use std::io;
@@ -21,25 +22,25 @@ use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
 use hprof_input::progress::Progress;
 
-/// What each node weighs, as it is kept.
+/// Weight of each node, as stored.
 #[derive(Debug)]
 pub(crate) struct Weights {
-    /// In units; [`APART`] for what is listed.
+    /// Weights in units; [`APART`] for nodes in `apart`.
     pub(crate) codes: Array<u8>,
-    /// Other weights, in units, ascending by node.
+    /// Larger weights, in units, ascending by node.
     pub(crate) apart: Vec<(u32, u64)>,
-    /// A power of two.
+    /// Size of a unit in bytes, a power of two.
     pub(crate) unit: u64,
 }
 
 impl Weights {
-    /// For walks over them.
+    /// Returns a view for traversals.
     pub(crate) fn view(&self) -> WeightsView<'_> {
         WeightsView { codes: &self.codes, apart: &self.apart, unit: self.unit }
     }
 }
 
-/// What each node weighs, as plain slices.
+/// Weight of each node, as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct WeightsView<'a> {
     codes: &'a [u8],
@@ -48,7 +49,7 @@ pub(crate) struct WeightsView<'a> {
 }
 
 impl WeightsView<'_> {
-    /// The weight of a node in units.
+    /// Returns the weight of a node in units.
     #[inline(always)]
     pub(crate) fn units(self, node: u32) -> u64 {
         match self.codes[node as usize] {
@@ -64,19 +65,19 @@ impl WeightsView<'_> {
     }
 }
 
-/// A tree in order.
+/// An ordered tree.
 pub(crate) struct Order {
-    /// By node; nodes that are not reached come last, ascending.
+    /// Position by node; unreachable nodes come last, ascending.
     pub(crate) positions: Array<u32>,
-    /// By position: the node.
+    /// Node by position.
     pub(crate) nodes: Array<u32>,
-    /// By position: where the subtree ends.
+    /// End of the subtree (exclusive), by position.
     pub(crate) ends: Array<u32>,
-    /// Nodes that are reached.
+    /// Number of reachable nodes.
     pub(crate) reachable: u32,
 }
 
-/// Steps ahead of which parents are looked up.
+/// Distance in nodes at which parents are prefetched.
 const AHEAD: usize = 16;
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
@@ -133,9 +134,9 @@ fn order_by<S: Sum>(
     assign(arena, dominators, sorted, counts)
 }
 
-/// Numbers that retained weights are added up in.
+/// Integer type of retained weights.
 trait Sum: Plain + Copy + Default + Send + Sync {
-    /// The same, shared by threads.
+    /// The corresponding atomic type.
     type Shared: Sync;
     fn of(units: u64) -> Self;
     fn units(self) -> u64;
@@ -179,18 +180,18 @@ macro_rules! sums {
 }
 
 sums! {
-    // For trees whose weights are less than 2^32 in all: nothing overflows.
+    // For trees whose total weight is less than 2^32: nothing overflows.
     u32, AtomicU32, atomic_u32, |sum, more| {
         sum.fetch_add(more, Ordering::Relaxed);
     };
-    // For all others. A file can claim what no sum holds: the highest stands for all above.
+    // For all others. A file can contain weights whose sum overflows: sums saturate.
     u64, AtomicU64, atomic_u64, |sum, more| {
         let plus = |sum: u64| Some(sum.saturating_add(more));
         let _ = sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, plus);
     };
 }
 
-/// What each node retains so far, and how many nodes.
+/// Retained weight and number of nodes of each subtree, as far as they are added up.
 struct Sums<'a, S: Sum> {
     retained: &'a [S::Shared],
     counts: &'a [AtomicU32],
@@ -216,7 +217,8 @@ fn number(at: usize) -> u32 {
 /// Levels of peeled nodes; the first is the core.
 const LEVELS: usize = MAX_LEVEL as usize + 1;
 
-/// Adds what each peeled node retains to its dominator's, level by level, so that each is complete before it is added.
+/// Adds the sums of each peeled node to its dominator's, level by level, so that each is complete before it
+/// is added.
 fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_, S>) {
     let chunks: Vec<(usize, &[u8])> = peeled.states().chunks(CHUNK).enumerate().collect();
     let levels: Vec<[bool; LEVELS]> = (chunks.par_iter())
@@ -226,7 +228,7 @@ fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_,
             levels
         })
         .collect();
-    // The core's own come later.
+    // The core is added up later.
     for level in 1..LEVELS {
         chunks.par_iter().zip(&levels).filter(|(_, levels)| levels[level]).for_each(
             |((chunk, states), _)| {
@@ -239,9 +241,9 @@ fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_,
     }
 }
 
-/// Adds what each of some nodes retains to its dominator's.
+/// Adds the sums of each of `nodes` to its dominator's.
 fn add_up_each<S: Sum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
-    // Neighbours mostly have the same dominator.
+    // Neighbors mostly have the same dominator.
     let (mut last, mut sum) = (NONE as usize, (S::default(), 0));
     let add = |above: usize, sum: (S, u32)| {
         if above < dominators.len() {
@@ -266,8 +268,9 @@ fn add_up_each<S: Sum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
     add(last, sum);
 }
 
-/// Adds what each node of the core retains to its dominator's: the last of the walk first. Dominators are near in the order
-/// of the walk and far apart as nodes, so sums are brought into that order first. `above` is by number of the walk.
+/// Adds the sums of each node of the core to its dominator's, in reverse order of the search. Dominators are
+/// close in search order and far apart as nodes, so sums are first copied into search order. `above` is by
+/// search number.
 fn add_up_core<S: Sum>(
     arena: &ScratchArena,
     walked: &[u32],
@@ -297,7 +300,7 @@ fn add_up_core<S: Sum>(
     chunks(retained, counts, &|node, retained, count| (*retained, *count) = sums.get(node));
     for at in (1..walked.len()).rev() {
         let above = above[at] as usize;
-        // The virtual root is not asked for.
+        // The sums of the virtual root are not needed.
         if above > 0 {
             retained[above] = retained[above].plus(retained[at]);
             counts[above] += counts[at];
@@ -310,16 +313,18 @@ fn add_up_core<S: Sum>(
     Ok(())
 }
 
-/// Retained weights below this, in units, have a bucket each; above, those that have the same leading bits share one.
+/// Number of retained weights, in units, that have a bucket each; larger weights with the same leading bits
+/// share one.
 const SMALL: usize = 1 << 16;
-/// Leading bits that tell apart.
+/// Number of leading bits that select a bucket.
 const LEADING: u32 = 12;
-/// A table of buckets is not worth while for fewer nodes.
+/// Number of nodes below which buckets do not pay off.
 const FEW: usize = 1 << 10;
-/// Buckets: the small ones, and for each length of 17 to 64 bits those of all leading bits.
+/// Number of buckets: those of the small weights, and for each length of 17 to 64 bits one for each value of
+/// the leading bits.
 const BUCKETS: usize = SMALL + (48 << LEADING);
 
-/// The bucket of a retained weight: the larger the weight, the lower.
+/// Returns the bucket of a retained weight: the larger the weight, the lower.
 #[inline(always)]
 fn bucket(retained: u64) -> usize {
     let at = if retained < SMALL as u64 {
@@ -332,8 +337,8 @@ fn bucket(retained: u64) -> usize {
     BUCKETS - 1 - usize::try_from(at).unwrap_or(BUCKETS - 1)
 }
 
-/// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
-/// it dominates.
+/// Returns the nodes that have a dominator, by retained weight, largest first, then by number: a dominator
+/// comes before the nodes it dominates.
 fn sort<S: Sum>(
     arena: &ScratchArena,
     dominators: &[u32],
@@ -341,11 +346,11 @@ fn sort<S: Sum>(
     counts: &[u32],
     weights: WeightsView<'_>,
 ) -> io::Result<Array<u32>> {
-    // Where something weighs nothing, what it dominates may retain as much as it does itself.
+    // If the weight of a node is 0, a node that it dominates may retain as much as itself.
     let weightless = weights.codes.par_iter().any(|code| *code == 0);
     let key = |node: &u32| {
         let retained = retained[*node as usize].units();
-        // So may what weighs too much to be added up.
+        // So it may if the sums are saturated.
         let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
         (Reverse(retained), Reverse(count), *node)
     };
@@ -373,7 +378,7 @@ fn sort<S: Sum>(
             counts
         })
         .collect();
-    // Counts become the place where the first of each share goes: ascending by bucket, then by share.
+    // Counts become the position of the first node of each share: ascending by bucket, then by share.
     let mut listed = 0;
     let ends: Vec<usize> = (0..BUCKETS)
         .map(|bucket| {
@@ -396,7 +401,7 @@ fn sort<S: Sum>(
     if weightless {
         sorted.par_sort_unstable_by_key(key);
     } else {
-        // The buckets of large weights come first; each is sorted by itself.
+        // The buckets of large weights come first; each is sorted separately.
         let large = BUCKETS - SMALL;
         let mut rest = &mut sorted[..ends[large - 1]];
         let mut buckets = Vec::new();
@@ -413,7 +418,7 @@ fn sort<S: Sum>(
     Ok(sorted)
 }
 
-/// Gives each node its position: its dominator has it already, and so have its larger siblings.
+/// Assigns a position to each node: its dominator already has one, and so do its larger siblings.
 fn assign(
     arena: &ScratchArena,
     dominators: Array<u32>,
@@ -421,8 +426,8 @@ fn assign(
     counts: Array<u32>,
 ) -> io::Result<Order> {
     let nodes = dominators.len();
-    // A node's dominator is not asked for any more once the node has its position, and its count neither: then the position
-    // of its next child takes its place, and when all have come, where its subtree ends.
+    // Neither the dominator nor the count of a node is needed once the node has its position: their slots
+    // then store the position of its next child and, when all children are placed, the end of its subtree.
     let (mut positions, mut nexts) = (dominators, counts);
     let mut placed = vec![0u64; nodes.div_ceil(64)];
     let mut reachable = 0;
@@ -442,7 +447,7 @@ fn assign(
                 reachable += count;
                 reachable - count
             } else {
-                // Of what is not reached, not even the dominator has a position.
+                // Not even the dominator of an unreachable node has a position.
                 if placed[above as usize / 64] >> (above % 64) & 1 == 0 {
                     continue;
                 }
@@ -459,7 +464,7 @@ fn assign(
     let mut by_position = arena.array::<u32>(nodes)?;
     let mut ends = arena.array::<u32>(nodes)?;
     {
-        // The nodes that are not reached, before each chunk.
+        // Number of unreachable nodes before each chunk.
         let mut before: Vec<u32> = (placed.par_chunks(CHUNK / 64))
             .map(|words| number(words.len() * 64) - words.iter().map(|word| word.count_ones()).sum::<u32>())
             .collect();

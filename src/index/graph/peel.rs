@@ -1,13 +1,15 @@
-//! Peeling leaf objects: nodes from which no cycle can be reached within a few steps.
+//! Peeling of leaf objects: nodes from which no cycle can be reached within a few steps.
 //!
-//! Nodes without outgoing edges that matter are removed, then those whose edges all lead to removed nodes, and so on:
-//! repeated pruning of nodes of out-degree 0. Many objects of a heap refer to nothing, and many of the rest only to such.
-//! A peeled node dominates nothing but peeled nodes, so the depth-first search and the search for dominators need not see
-//! it. Its own dominator is the nearest common dominator of the nodes that refer to it ([`super::leaves`]).
+//! Nodes without outgoing edges that matter are removed, then those whose edges all lead to removed nodes,
+//! and so on: repeated pruning of nodes of out-degree 0. Many objects of a heap refer to nothing, and many of
+//! the rest only to such objects. A peeled node dominates only peeled nodes, so the depth-first search and
+//! the search for dominators can skip it. Its own dominator is the nearest common dominator of the nodes that
+//! refer to it ([`super::leaves`]).
 //!
-//! Edges into roots do not matter, as only the virtual root dominates a root. A node that a label stands for (a class
-//! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its instances need
-//! not be looked at until all others are attached. If it refers to more, its instances stay in the core.
+//! Edges to roots do not matter, as only the virtual root dominates a root. The target of a label (a class
+//! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
+//! instances are not needed until all other nodes are attached. If it refers to other nodes, its instances
+//! stay in the core.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,93 +20,93 @@ use super::adjacency::{GROUP, Targets};
 use super::graph_view::{GraphView, NONE};
 use crate::storage::scratch::{Array, ScratchArena, atomic_u8};
 
-/// A root: edges into it do not matter.
+/// Flag of a root: edges to it do not matter.
 const ROOT: u8 = 0x80;
-/// A node that a label stands for, with edges that matter: it stays, and so do the nodes with that label.
+/// Flag of a label's target that has edges that matter: it stays, and so do the nodes with that label.
 const KEPT: u8 = 0x40;
-/// The level of a peeled node: higher than those of the peeled nodes it refers to.
+/// Mask of the level of a peeled node, which is higher than those of the peeled nodes it refers to.
 const LEVEL: u8 = 0x3f;
-/// The level of a peeled node that a label stands for: below that of its label's nodes.
+/// Level of a peeled node that is the target of a label: lower than those of the label's nodes.
 pub(crate) const HUB: u8 = 1;
-/// The highest level: bounds how far a node is from the core.
+/// Highest level: limits the distance of a node from the core.
 pub(crate) const MAX_LEVEL: u8 = 40;
 /// Groups in a chunk.
 const CHUNK: u32 = 1 << 14;
-/// A round that peels less than one of so many nodes is the last.
+/// Reciprocal of the share of nodes that a round must peel for another round to follow.
 const WORTH: usize = 50;
 const MAX_ROUNDS: usize = 12;
 
-/// The state of each node.
+/// State of each node.
 pub(crate) struct PeelStates {
     states: Array<u8>,
     kept: Vec<bool>,
 }
 
 impl PeelStates {
-    /// For walks over it.
+    /// Returns a view for traversals.
     pub(crate) fn view(&self) -> Peeled<'_> {
         Peeled { states: &self.states, kept: &self.kept }
     }
 }
 
-/// Which nodes are peeled.
+/// View of the states: which nodes are peeled.
 #[derive(Clone, Copy)]
 pub(crate) struct Peeled<'a> {
     states: &'a [u8],
-    /// By label: whether the edges to what it stands for are in the core.
+    /// By label: `true` if the edges to its target are in the core.
     kept: &'a [bool],
 }
 
 impl<'a> Peeled<'a> {
-    /// The level of a node; 0 for a node of the core.
+    /// Returns the level of a node; 0 for a node of the core.
     #[inline(always)]
     pub(crate) fn level(self, node: u32) -> u8 {
         self.states[node as usize] & LEVEL
     }
 
-    /// Whether edges into a node matter to the core: it is no root, and not peeled.
+    /// Returns `true` if edges to a node matter to the core: it is neither a root nor peeled.
     #[inline(always)]
     pub(crate) fn is_target(self, node: u32) -> bool {
         matters(self.states[node as usize])
     }
 
-    /// Whether a node's edge to what its label stands for is in the core, if the node is.
+    /// Returns `true` if the edge from a node of the core to the target of its label is in the core.
     #[inline(always)]
     pub(crate) fn is_kept(self, label: usize) -> bool {
         self.kept.get(label).is_some_and(|kept| *kept)
     }
 
-    /// Whether a node is a root.
+    /// Returns `true` if a node is a root.
     #[inline(always)]
     pub(crate) fn is_root(self, node: u32) -> bool {
         self.states[node as usize] & ROOT != 0
     }
 
-    /// Whether one of the nodes of a group is in the core.
+    /// Returns `true` if any node of a group is in the core.
     #[inline(always)]
     pub(crate) fn has_core(self, group: u32) -> bool {
         of_group(self.states, group).iter().any(|state| Self::is_core(*state))
     }
 
-    /// The states of all nodes, for walks over them.
+    /// Returns the states of all nodes.
     pub(crate) fn states(self) -> &'a [u8] {
         self.states
     }
 
-    /// Whether the state is one of a node in the core.
+    /// Returns `true` if the state is that of a node in the core.
     #[inline(always)]
     pub(crate) fn is_core(state: u8) -> bool {
         state & LEVEL == 0
     }
 
-    /// The level that a state tells.
+    /// Returns the level in a state.
     #[inline(always)]
     pub(crate) fn level_of(state: u8) -> u8 {
         state & LEVEL
     }
 }
 
-/// The states of the nodes of a group.
+/// Returns the states of the nodes of a group.
 #[inline(always)]
 fn of_group<T>(states: &[T], group: u32) -> &[T] {
     let first = (group * GROUP) as usize;
@@ -123,7 +125,7 @@ pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<Pe
     Ok(PeelStates { states, kept })
 }
 
-/// Sets the state of each node. Tells which labels' nodes keep their edges to what the label stands for.
+/// Sets the state of each node. Returns by label whether its nodes keep their edges to its target.
 fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     let nodes = states.len();
     for root in graph.roots {
@@ -146,15 +148,15 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     let groups = graph.lists.len().div_ceil(GROUP);
     let chunks = groups.div_ceil(CHUNK);
     for round in 0..MAX_ROUNDS {
-        // Threads see each other's levels as they are set: which nodes are peeled may depend on that, what comes of it
-        // does not. Going up and down in turn takes lists in either order in one round.
+        // Threads see each other's levels as soon as they are set: which nodes are peeled may depend on that,
+        // the dominator tree does not. Alternating the direction takes lists in either order in one round.
         let peeled: usize = (0..chunks)
             .into_par_iter()
             .map(|chunk| {
                 let mut peeled = 0;
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
-                    // In most groups, all are peeled after a round: their lists need not be read again.
+                    // In most groups, all nodes are peeled after a round: their lists need not be read again.
                     if of_group(states, group)
                         .iter()
                         .all(|state| state.load(Ordering::Relaxed) & (KEPT | LEVEL) != 0)

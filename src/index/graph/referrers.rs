@@ -1,7 +1,7 @@
-//! Transposed adjacency lists: for each node those that refer to it.
+//! Transposed adjacency lists: the referrers of each node.
 //!
-//! The edges of as many buckets as fit into the memory budget are partitioned at a time ([`super::transpose`]); each pass
-//! reads all lists again.
+//! The edges of as many buckets as fit into the memory budget are partitioned at a time
+//! ([`super::transpose`]); each pass reads all lists again.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use crate::storage::scratch::ScratchArena;
 
 /// Groups in a chunk.
 const CHUNK: u32 = 1 << 12;
-/// Buckets for each thread that are encoded while those before are written.
+/// Buckets per thread that are encoded while the previous ones are written.
 const BUCKETS_OF_A_THREAD: usize = 4;
 
-/// A bucket of more edges is sorted in the scratch arena.
+/// Number of edges above which a bucket is sorted in the scratch arena.
 const LARGE: usize = 1 << 20;
 
-/// Transposes lists, in `memory` bytes or little more, and hands the new lists to `take`, in order.
+/// Transposes lists, in about `memory` bytes, and passes the new lists to `take`, in order.
 ///
 /// # Errors
-/// The errors of `take`; and if there is neither memory nor disk space.
+/// Returns the errors of `take`, or an error if there is neither memory nor disk space.
 pub(crate) fn transpose_lists(
     arena: &ScratchArena,
     rows: AdjacencyView<'_>,
@@ -48,7 +48,7 @@ pub(crate) fn transpose_lists(
         while next < made.len() || !ready.is_empty() {
             let now = next..(next + at_once).min(made.len());
             next = now.end;
-            // What is ready is written while the next buckets are encoded.
+            // Finished buckets are written while the next ones are encoded.
             let (written, encoded) = rayon::join(
                 || ready.drain(..).try_for_each(&mut take),
                 || {
@@ -64,7 +64,7 @@ pub(crate) fn transpose_lists(
     Ok(())
 }
 
-/// Ranges of buckets whose edges fit into memory.
+/// Returns ranges of buckets whose edges fit into memory.
 fn passes(rows: AdjacencyView<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> {
     let count = bucket_count(rows.len());
     if edges.saturating_mul(EDGE_BYTES) <= memory {
@@ -92,7 +92,7 @@ fn passes(rows: AdjacencyView<'_>, edges: u64, memory: u64) -> Vec<std::ops::Ran
     ranges
 }
 
-/// The lists of a bucket's targets.
+/// Encodes the lists of a bucket's targets.
 fn encode(
     arena: &ScratchArena,
     buckets: &Buckets,
@@ -105,7 +105,7 @@ fn encode(
         return Err(too_many());
     }
     let mut starts = vec![0u32; BUCKET as usize + 1];
-    // Millions refer to an object here or there.
+    // Some objects have millions of referrers.
     let (mut large, mut small);
     let sources: &mut [u32] = if edges > LARGE {
         large = arena.array::<u32>(edges)?;

@@ -1,10 +1,10 @@
-//! Dominators by SEMI-NCA: semidominators bottom up with path compression, then the nearest common ancestors of parents
-//! and semidominators top down.
+//! Dominators by SEMI-NCA: semidominators bottom up with path compression, then the nearest common ancestors
+//! of parents and semidominators top down.
 //!
-//! L. Georgiadis, R. E. Tarjan, R. F. Werneck: Finding Dominators in Practice, Journal of Graph Algorithms and
-//! Applications 10(1), 2006. The algorithm is from L. Georgiadis: Linear-Time Algorithms for Dominators and
-//! Related Problems, PhD thesis, Princeton 2005. Everything is in preorder numbers of the depth-first search; nothing
-//! recurses.
+//! L. Georgiadis, R. E. Tarjan, R. F. Werneck: Finding Dominators in Practice, Journal of Graph Algorithms
+//! and Applications 10(1), 2006. The algorithm is from L. Georgiadis: Linear-Time Algorithms for Dominators
+//! and Related Problems, PhD thesis, Princeton 2005. Everything is in preorder numbers of the depth-first
+//! search; nothing recurses.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -18,25 +18,25 @@ use super::transpose::{self, Sink, Transposed, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, Stack, atomic_u32};
 
-/// A node in the forest of nodes that are done.
+/// A node in the forest of processed nodes.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Link {
-    /// The nearest ancestor to which the path is not compressed.
+    /// Nearest ancestor up to which the path is not compressed.
     ancestor: u32,
-    /// The smallest semidominator on the path from that ancestor down to here.
+    /// Smallest semidominator on the path from that ancestor down to this node.
     label: u32,
 }
 
 /// Core nodes in a chunk.
 const CHUNK: usize = 1 << 16;
-/// Nodes ahead of which sources are looked up, and how many of each.
+/// Distance in nodes at which sources are prefetched, and how many of each.
 const AHEAD: usize = 16;
 const AHEAD_SOURCES: usize = 4;
-/// Nodes ahead of which the ancestors of sources are looked up.
+/// Distance in nodes at which the ancestors of sources are prefetched.
 const AHEAD_ANCESTORS: usize = 8;
 
-/// The immediate dominator of each node in the order of the walk, as such a number; 0 for the virtual root.
+/// Computes the immediate dominator of each node, both as preorder numbers; 0 is the virtual root.
 pub(crate) fn dominators(
     arena: &ScratchArena,
     core: &Core,
@@ -56,7 +56,7 @@ pub(crate) fn dominators(
     drop((sources, links));
     climb(arena, &mut walk.parents, &semis)?;
     drop(semis);
-    // The other way round than `order`. Not kept meanwhile: it is all the memory that there is.
+    // The inverse of `order`, made only now: meanwhile all memory was in use.
     let mut numbers = arena.zeroed::<u32>(core.len())?;
     {
         let numbers = atomic_u32(&mut numbers);
@@ -71,18 +71,18 @@ pub(crate) fn dominators(
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
-/// The dominators of the core.
+/// Dominators of the core.
 pub(crate) struct Dominators {
-    /// Numbers of the walk, by core number; 0 for what was not reached.
+    /// Preorder number by core number; 0 for unreachable nodes.
     pub(crate) numbers: Array<u32>,
-    /// Core numbers in the order of the walk.
+    /// Core number by preorder number.
     pub(crate) order: Array<u32>,
-    /// By number in the order of the walk.
+    /// Preorder number of the dominator, by preorder number.
     pub(crate) dominators: Array<u32>,
     pub(crate) reached: usize,
 }
 
-/// The transposed edges between reached nodes, in preorder numbers, without those of the search tree.
+/// Returns the transposed edges between reached nodes, in preorder numbers, without those of the search tree.
 fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transposed> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |chunk: usize, sink: &mut Sink| {
@@ -108,7 +108,7 @@ fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Tra
     made.transposed(arena)
 }
 
-/// The semidominator of each node.
+/// Computes the semidominator of each node.
 fn semidominators(
     arena: &ScratchArena,
     sources: TransposedView<'_>,
@@ -151,11 +151,11 @@ fn semidominators(
     Ok(())
 }
 
-/// Steps up the tree that are taken one by one for each node on average.
+/// Average number of single steps up the tree per node before jumps are used.
 const PLAIN: usize = 8;
 
-/// Turns parents into dominators, in place: a node's is the nearest of its parent's dominators that is no deeper in the
-/// walk than its semidominator. They are all before it.
+/// Turns parents into dominators, in place: the dominator of a node is the nearest of its parent's dominators
+/// whose preorder number is not higher than its semidominator. All of them precede the node.
 fn climb(arena: &ScratchArena, parents: &mut [u32], semis: &[u32]) -> io::Result<()> {
     let mut left = PLAIN.saturating_mul(semis.len());
     for number in 1..semis.len() {
@@ -165,7 +165,7 @@ fn climb(arena: &ScratchArena, parents: &mut [u32], semis: &[u32]) -> io::Result
             left = left.saturating_sub(1);
         }
         parents[number] = dominator;
-        // A long list whose items something else holds too: from each of them it is a long way up.
+        // A long list whose items are also referenced from elsewhere: the path up from each of them is long.
         if left == 0 {
             return climb_by_jumps(arena, parents, semis, number + 1);
         }
@@ -173,17 +173,17 @@ fn climb(arena: &ScratchArena, parents: &mut [u32], semis: &[u32]) -> io::Result
     Ok(())
 }
 
-/// Where a node leads that is done.
+/// Jump pointer of a processed node.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Jump {
     depth: u32,
-    /// One of its dominators, of all that are above. They are chosen so that a way up that takes jumps where it can has a
-    /// logarithmic number of steps.
+    /// One of its dominators, direct or not. They are chosen so that a path up that takes jumps where
+    /// possible has a logarithmic number of steps.
     to: u32,
 }
 
-/// The same as [`climb`], where nodes before `first` are done.
+/// Does what [`climb`] does, from `first` on: earlier nodes are processed.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
 fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {
@@ -213,8 +213,8 @@ fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], firs
     Ok(())
 }
 
-/// The smallest semidominator on the path from `node` up to the first ancestor that is not done; compresses the path.
-/// Nodes above `last` are done.
+/// Returns the smallest semidominator on the path from `node` up to the first unprocessed ancestor, and
+/// compresses the path. Nodes above `last` are processed.
 #[inline(always)]
 fn least_above(links: &mut [Link], path: &mut Stack<u32>, node: usize, last: usize) -> io::Result<u32> {
     let mut at = node;

@@ -1,19 +1,21 @@
-//! Joining adjacency lists that were encoded in parts.
+//! Concatenation of adjacency lists that were encoded separately.
 
 use std::io;
 
 use super::adjacency::{Encoded, GROUP, GROUP_BYTES};
 
-/// Joins lists that were encoded in parts to whole groups, so that it does not matter where parts begin.
+/// Joins separately encoded lists into whole groups, so that the output does not depend on where they were
+/// split.
 #[derive(Debug, Default)]
 pub(crate) struct Stitcher {
-    /// The group that the next part goes on with, as far as it is known; empty if all lists so far are.
+    /// Bytes of the incomplete group that the next lists continue; empty if all lists so far are.
     open: Vec<u8>,
     is_open: bool,
 }
 
 impl Stitcher {
-    /// Takes the next lists. Hands on the groups that are whole: the bytes of one or several, and the length of each.
+    /// Appends the next lists. Passes the completed groups to `take`: the bytes of one or several, and the
+    /// length of each.
     pub(crate) fn append(
         &mut self,
         lists: &Encoded,
@@ -50,7 +52,7 @@ impl Stitcher {
         Ok(())
     }
 
-    /// Adds lists to the group that is open: the lengths of others are 0 in its head.
+    /// Adds lists to the incomplete group: the lengths of other lists are 0 in their head.
     fn join(&mut self, part: &[u8]) {
         self.is_open = true;
         let Some((head, lists)) = part.split_first_chunk::<GROUP_BYTES>() else { return };
@@ -62,7 +64,7 @@ impl Stitcher {
         self.open.extend_from_slice(lists);
     }
 
-    /// Hands on the group that is open.
+    /// Passes the incomplete group to `take`.
     pub(crate) fn finish(&mut self, mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>) -> io::Result<()> {
         if std::mem::take(&mut self.is_open) {
             take(&self.open, &[self.open.len() as u64])?;
@@ -96,7 +98,8 @@ mod tests {
             encoder.finish()
         };
         let whole = encoded(0..nodes);
-        // Parts of one node, of less than a group, of several groups; that end with a group and do not; empty ones.
+        // Runs of one node, of less than a group, of several groups; that end with a group and do not; empty
+        // ones.
         for sizes in [&[1][..], &[3], &[16], &[40, 8], &[7, 0, 9, 100, 1, 15, 17]] {
             let (mut stitcher, mut bytes, mut lengths, mut edges) = (Stitcher::default(), vec![], vec![], 0);
             let mut take = |part: &[u8], groups: &[u64]| {

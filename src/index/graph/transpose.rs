@@ -1,9 +1,9 @@
-//! Transposing edges: for each target its sources.
+//! Transposition of edges: from the sources of each target to the targets' sources.
 //!
-//! Scattering sources to the lists of their targets would miss the cache with each edge. So edges are first partitioned
-//! by the high bits of their targets (radix partitioning) into buckets of 65,536 targets, by all threads, each into
-//! memory of its own; then each bucket is sorted within the cache by distribution counting (D. E. Knuth: The Art of
-//! Computer Programming 3, 5.2, algorithm D).
+//! Scattering sources to the lists of their targets would miss the cache with each edge. Instead, all threads
+//! first partition the edges by the high bits of their targets (radix partitioning) into buckets of 65,536
+//! targets, each thread into memory of its own; then each bucket is sorted within the cache by distribution
+//! counting (D. E. Knuth: The Art of Computer Programming 3, 5.2, algorithm D).
 
 use std::io;
 use std::ops::Range;
@@ -16,45 +16,45 @@ use crate::storage::scratch::{Array, ScratchArena};
 const BUCKET_BITS: u32 = 16;
 /// Targets in a bucket.
 pub(crate) const BUCKET: u32 = 1 << BUCKET_BITS;
-/// Edges in a block, the unit in which a thread gives memory to its buckets.
+/// Edges in a block, the unit in which a thread assigns memory to its buckets.
 const BLOCK: usize = 1 << 10;
-/// Edges in a slab, in bits, at least and at most: what is taken from the arena at once. Large ones lie on huge pages,
-/// which matters: each bucket is written to in another place.
+/// Minimum and maximum number of edges in a slab, as powers of two: the unit of allocation from the arena.
+/// Large slabs are on huge pages, which matters because each bucket is written at a different place.
 const SLAB_BITS: std::ops::RangeInclusive<u32> = 12..=20;
-/// Edges that a bucket collects in the cache before they go to memory.
+/// Number of edges that a bucket collects in the cache before they are written to its block.
 const STAGE: usize = 32;
-/// Parts of 16 bits of an edge: the target in its bucket, and the halves of the source.
+/// 16-bit words of an edge: the target in its bucket, and the halves of the source.
 const PARTS: usize = 3;
-/// Bytes that an edge takes in a bucket.
+/// Size of an edge in a bucket, in bytes.
 pub(crate) const EDGE_BYTES: u64 = 2 * PARTS as u64;
 
-/// How many buckets there are for so many targets.
+/// Returns the number of buckets for `targets` targets.
 pub(crate) fn bucket_count(targets: u32) -> u32 {
     targets.div_ceil(BUCKET)
 }
 
-/// Takes the edges of one thread.
+/// Receives the edges of one thread.
 pub(crate) struct Sink {
     arena: ScratchArena,
-    /// Edges in a slab, in bits.
+    /// Number of edges in a slab, as a power of two.
     slab_bits: u32,
     slabs: Vec<Array<u16>>,
-    /// Blocks taken from the slabs.
+    /// Number of blocks taken from the slabs.
     blocks: usize,
     buckets: Vec<Fill>,
-    /// The first target that is taken.
+    /// First target of the range.
     first: u32,
     error: Option<io::Error>,
 }
 
-/// What a thread has put into a bucket.
+/// A thread's share of a bucket.
 #[derive(Debug)]
 struct Fill {
-    /// Numbers of its blocks, all but the last one full.
+    /// Numbers of its blocks; all but the last one are full.
     blocks: Vec<u32>,
-    /// Where the next edge goes, of all edges in slabs.
+    /// Position of the next edge, counted over all slabs.
     next: usize,
-    /// Edges that are in no block yet.
+    /// Edges that are not written to a block yet.
     staged: [[u16; PARTS]; STAGE],
     count: usize,
 }
@@ -66,7 +66,7 @@ impl Sink {
         Self { arena: arena.clone(), slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
     }
 
-    /// Takes an edge, if its target is in the range that is wanted.
+    /// Adds an edge if its target is in the range.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn edge(&mut self, target: u32, source: u32) {
@@ -81,7 +81,7 @@ impl Sink {
         }
     }
 
-    /// Puts what is staged into the bucket's block.
+    /// Writes the staged edges to the bucket's block.
     fn put(&mut self, bucket: usize) {
         // A block is a whole number of stages.
         if self.buckets[bucket].next.is_multiple_of(BLOCK) {
@@ -97,7 +97,7 @@ impl Sink {
         fill.count = 0;
     }
 
-    /// Puts what is staged anywhere.
+    /// Writes all staged edges.
     fn put_all(&mut self) {
         for bucket in 0..self.buckets.len() {
             if self.buckets[bucket].count > 0 {
@@ -126,10 +126,10 @@ impl Fill {
         Self { blocks: Vec::new(), next: 0, staged: [[0; PARTS]; STAGE], count: 0 }
     }
 
-    /// Edges in blocks.
+    /// Returns the number of edges in blocks.
     fn edges(&self) -> usize {
         let Some(full) = self.blocks.len().checked_sub(1) else { return 0 };
-        // The end of a full block is where another one starts.
+        // The end of a full block equals the start of another one.
         full * BLOCK + (self.next - 1) % BLOCK + 1
     }
 }
@@ -140,8 +140,8 @@ pub(crate) struct Buckets {
     count: usize,
 }
 
-/// Puts `edges` edges, about, into the buckets of `range`. `each` is called once for each chunk, and passes its edges to
-/// the sink.
+/// Partitions about `edges` edges into the buckets of `range`. `each` is called once for each chunk, and
+/// passes its edges to the sink.
 pub(crate) fn buckets(
     arena: &ScratchArena,
     range: Range<u32>,
@@ -170,17 +170,17 @@ pub(crate) fn buckets(
 }
 
 impl Buckets {
-    /// Number of buckets.
+    /// Returns the number of buckets.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Edges in a bucket.
+    /// Returns the number of edges in a bucket.
     pub(crate) fn edges(&self, bucket: usize) -> usize {
         self.parts.iter().filter_map(|part| part.buckets.get(bucket)).map(Fill::edges).sum()
     }
 
-    /// Calls `visit` with target (in its bucket) and source of each edge of a bucket.
+    /// Calls `visit` with the target (in its bucket) and the source of each edge of a bucket.
     #[inline(always)]
     fn each(&self, bucket: usize, mut visit: impl FnMut(usize, u32)) {
         for part in &self.parts {
@@ -199,10 +199,11 @@ impl Buckets {
         }
     }
 
-    /// Sorts the edges of a bucket by target. `starts` gets where the sources of each target start (and one more for
-    /// the end, if it fits); `sources` takes as many as there are edges. The sources of a target are in no order.
+    /// Sorts the edges of a bucket by target. Fills `starts` with the start of each target's sources (and the
+    /// end of the last ones, if there is room); the length of `sources` must be the number of edges. The
+    /// sources of a target are in no particular order.
     pub(crate) fn sort(&self, bucket: usize, starts: &mut [u32], sources: &mut [u32]) {
-        // Counted two places further: sums are one place further, and become starts as rows are filled.
+        // Counted two places further: sums are one place further, and become starts as lists are filled.
         let mut ends = vec![0u32; BUCKET as usize + 2];
         self.each(bucket, |target, _| ends[target + 2] += 1);
         let mut sum = 0;
@@ -248,28 +249,29 @@ impl Buckets {
     }
 }
 
-/// A bucket has more edges than 32 bits count: of 65,536 targets, which takes a dump of more than 34 GB.
+/// Returns the error for a bucket with more edges than 32 bits count: references to 65,536 targets, which
+/// takes a dump of more than 34 GB.
 pub(crate) fn too_many() -> io::Error {
-    io::Error::other("some objects next to each other are referred to more than 4294967295 times")
+    io::Error::other("neighboring objects have more than 4294967295 referrers")
 }
 
-/// The sources of all targets.
+/// Sources of all targets.
 pub(crate) struct Transposed {
-    /// By bucket: where its sources start.
+    /// Start of the sources, by bucket.
     bases: Vec<usize>,
-    /// By bucket: where the sources of each target start, and one more for the end.
+    /// Start of the sources of each target, by bucket, with the end of the last ones.
     starts: Array<u32>,
     sources: Array<u32>,
 }
 
 impl Transposed {
-    /// For walks over it.
+    /// Returns a view for traversals.
     pub(crate) fn view(&self) -> TransposedView<'_> {
         TransposedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
     }
 }
 
-/// The sources of all targets as plain slices.
+/// Sources of all targets, as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct TransposedView<'a> {
     bases: &'a [usize],
@@ -278,7 +280,7 @@ pub(crate) struct TransposedView<'a> {
 }
 
 impl<'a> TransposedView<'a> {
-    /// The sources of a target.
+    /// Returns the sources of a target.
     #[inline(always)]
     pub(crate) fn of(&self, target: usize) -> &'a [u32] {
         let bucket = target / BUCKET as usize;

@@ -1,17 +1,19 @@
-//! The dominator tree as it is kept: objects in preorder, siblings by retained size.
+//! The dominator tree as stored: objects in preorder, siblings by retained size.
 //!
-//! A *position* is a number from 0: reachable objects in preorder of the dominator tree, largest subtrees first, then
-//! the unreachable ones by object index. So what an object dominates is a range of positions that starts with the object
-//! itself, its retained size is the sum of shallow sizes over that range, and the children of an object follow it,
-//! largest first.
+//! A *position* is a number from 0: reachable objects in preorder of the dominator tree, largest subtrees
+//! first, then the unreachable ones by object index. Hence the objects that an object dominates are a range
+//! of positions that starts with the object itself, its retained size is the sum of shallow sizes over that
+//! range, and its children follow it, largest first.
 //!
-//! The shape is one number a position: how many subtrees end right behind it. Depths at each 64th position and smallest
-//! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one number a position,
-//! in units of the alignment; what does not fit into a byte is listed apart. All columns are bit-packed
-//! (`storage::bit_packed`). Sums stand at each 64th position.
+//! The shape is stored as one number per position: the number of subtrees that end right after it. Depths at
+//! each 64th position and minimum depths of 64, 4096 and 262,144 positions locate ends and parents in a few
+//! steps. Shallow sizes are one number per position, in units of the alignment; numbers that do not fit into
+//! a byte are in a list of their own. All columns are bit-packed (`storage::bit_packed`). Prefix sums are
+//! stored at each 64th position.
 //!
-//! That is a sequence of balanced parentheses, the closing ones as counts, with a range-min tree over depths (G. Navarro,
-//! K. Sadakane: Fully Functional Static and Dynamic Succinct Trees, ACM Transactions on Algorithms 10(3), 2014).
+//! That is a sequence of balanced parentheses, the closing ones as counts, with a range-min tree over depths
+//! (G. Navarro, K. Sadakane: Fully Functional Static and Dynamic Succinct Trees, ACM Transactions on
+//! Algorithms 10(3), 2014).
 
 use std::ops::Range;
 
@@ -22,16 +24,16 @@ use super::numbers::{ObjectIndex, TreePosition};
 use crate::storage::bit_packed::{BitPackedColumn, Numbers};
 use crate::storage::checked_column::CheckedColumn;
 
-/// Positions of a block.
+/// Number of positions in a block.
 pub(crate) const BLOCK: u32 = 64;
-/// A byte that stands for a number listed apart.
+/// Byte that marks a number stored in the separate list.
 pub(crate) const APART: u8 = 255;
 
 /// A block of positions.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct BlockRow {
-    /// Shallow bytes of all objects before.
+    /// Shallow bytes of all objects before the block.
     pub(crate) bytes: U64,
     /// Depth of the first object, from 0.
     pub(crate) depth: U32,
@@ -43,39 +45,39 @@ pub(crate) struct BlockRow {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct ApartRow {
-    /// The position.
+    /// Position of the number.
     pub(crate) position: U32,
-    /// The number.
+    /// The number itself.
     pub(crate) number: U64,
 }
 
 /// The dominator tree.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub(crate) reachable: u32,
-    /// All objects.
+    /// Number of all objects.
     pub(crate) objects: u32,
-    /// Bytes of a shallow size of 1.
+    /// Size of a unit of shallow size, in bytes.
     pub(crate) unit: u64,
-    /// Position -> object index.
+    /// Object index by position.
     pub(crate) order: BitPackedColumn,
-    /// Object index -> position.
+    /// Position by object index.
     pub(crate) positions: BitPackedColumn,
-    /// By position: the subtrees that end behind it.
+    /// Number of subtrees that end after a position, by position.
     pub(crate) ends: BitPackedColumn,
     pub(crate) ends_apart: CheckedColumn<ApartRow>,
-    /// By position: the shallow size in units.
+    /// Shallow size in units, by position.
     pub(crate) sizes: BitPackedColumn,
     pub(crate) sizes_apart: CheckedColumn<ApartRow>,
-    /// By block; one row more for the end.
+    /// Rows by block, with one more row for the end.
     pub(crate) blocks: CheckedColumn<BlockRow>,
-    /// Smallest depths of 64 blocks, and of 4096.
+    /// Minimum depths of 64 blocks, and of 4096.
     pub(crate) least: [CheckedColumn<U32>; 2],
 }
 
 impl Tree {
-    /// Reads and checks all of it; what is damaged sets the mark of its file.
+    /// Reads and checks all columns; damage sets the mark of the file.
     pub(crate) fn check(&self) {
         for column in [&self.order, &self.positions, &self.ends, &self.sizes] {
             column.check();
@@ -88,32 +90,32 @@ impl Tree {
         }
     }
 
-    /// Number of reachable objects: positions below are theirs.
+    /// Returns the number of reachable objects, which is also the end of their positions.
     pub fn reachable(&self) -> u32 {
         self.reachable
     }
 
-    /// The positions of all reachable objects.
+    /// Returns the positions of all reachable objects.
     pub fn all(&self) -> Range<TreePosition> {
         TreePosition(0)..TreePosition(self.reachable)
     }
 
-    /// Number of all objects.
+    /// Returns the number of all objects.
     pub fn objects(&self) -> u32 {
         self.objects
     }
 
-    /// Shallow bytes of all reachable objects.
+    /// Returns the total shallow size of all reachable objects, in bytes.
     pub fn reachable_bytes(&self) -> u64 {
         self.bytes_before(TreePosition(self.reachable))
     }
 
-    /// The position of an object.
+    /// Returns the position of an object.
     pub fn position(&self, object: ObjectIndex) -> Option<TreePosition> {
         if object.0 < self.objects { self.positions.get(object.0).map(TreePosition) } else { None }
     }
 
-    /// Calls `visit` with the positions of some objects, in order.
+    /// Calls `visit` with the positions of a range of objects, in order.
     pub fn visit_positions(&self, objects: Range<ObjectIndex>, mut visit: impl FnMut(TreePosition)) {
         let objects = objects.start.0..objects.end.0;
         let end = objects.end.min(self.objects);
@@ -132,7 +134,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the positions of some objects, in order. They are many, and ascend.
+    /// Calls `visit` with the positions of some objects, in order. Efficient for many objects in ascending
+    /// order.
     pub fn positions_of(
         &self,
         objects: impl IntoIterator<Item = ObjectIndex>,
@@ -151,28 +154,28 @@ impl Tree {
         }
     }
 
-    /// The position of a reachable object; `None` for an unreachable one.
+    /// Returns the position of a reachable object; `None` for an unreachable one.
     pub fn reachable_position(&self, object: ObjectIndex) -> Option<TreePosition> {
         self.position(object).filter(|position| position.0 < self.reachable)
     }
 
-    /// The object at a position.
+    /// Returns the object at a position.
     pub fn object_at(&self, position: TreePosition) -> Option<ObjectIndex> {
         if position.0 < self.objects { self.order.get(position.0).map(ObjectIndex) } else { None }
     }
 
-    /// The objects of a range of positions.
+    /// Returns the objects of a range of positions.
     #[inline]
     pub fn objects_at(&self, positions: Range<TreePosition>) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.order.range(positions.start.0..positions.end.0.min(self.objects)).map(ObjectIndex)
     }
 
-    /// The number of subtrees that end right behind a position of a reachable object.
+    /// Returns the number of subtrees that end right after a position of a reachable object.
     pub fn ends_behind(&self, position: TreePosition) -> u64 {
         number(&self.ends, &self.ends_apart, position.0)
     }
 
-    /// The numbers of subtrees that end right behind each of some positions of reachable objects.
+    /// Returns the number of subtrees that end right after each position of a range of reachable objects.
     #[inline]
     pub fn ends(&self, positions: Range<TreePosition>) -> ByPosition<'_> {
         self.ends_at(positions.start.0..positions.end.0)
@@ -184,7 +187,7 @@ impl Tree {
         ByPosition { next: positions.start, numbers: self.ends.range(positions), listed: &self.ends_apart }
     }
 
-    /// The shallow sizes at some positions.
+    /// Returns the shallow sizes of a range of positions.
     #[inline]
     pub fn shallow_sizes(&self, positions: Range<TreePosition>) -> impl Iterator<Item = u64> + '_ {
         let positions = positions.start.0..positions.end.0.min(self.objects);
@@ -194,8 +197,9 @@ impl Tree {
         sizes.map(|units| units.saturating_mul(self.unit))
     }
 
-    /// Calls `visit` with some positions of reachable objects, the subtrees that end behind each, and its shallow size:
-    /// what [`Self::ends`] and [`Self::shallow_sizes`] say, in half the time.
+    /// Calls `visit` with each position of a range of reachable objects, the number of subtrees that end
+    /// after it, and its shallow size: what [`Self::ends`] and [`Self::shallow_sizes`] return, in half the
+    /// time.
     pub fn visit(&self, positions: Range<TreePosition>, mut visit: impl FnMut(TreePosition, u64, u64)) {
         let (start, end) = (positions.start.0, positions.end.0.min(self.reachable));
         let (mut ends, mut sizes) = ([0; BLOCK as usize], [0; BLOCK as usize]);
@@ -217,39 +221,39 @@ impl Tree {
         }
     }
 
-    /// The shallow size at a position.
+    /// Returns the shallow size at a position.
     pub fn shallow_bytes(&self, position: TreePosition) -> u64 {
         number(&self.sizes, &self.sizes_apart, position.0).saturating_mul(self.unit)
     }
 
-    /// The shallow sizes of all objects before a position.
+    /// Returns the sum of the shallow sizes of all objects before a position.
     pub fn bytes_before(&self, position: TreePosition) -> u64 {
         let Some(block) = self.blocks.get((position.0 / BLOCK) as usize) else { return 0 };
         let before = self.shallow_sizes(TreePosition(position.0 - position.0 % BLOCK)..position);
         before.fold(block.bytes.get(), u64::saturating_add)
     }
 
-    /// The retained size of a reachable object.
+    /// Returns the retained size of a reachable object.
     pub fn retained_bytes(&self, position: TreePosition) -> u64 {
         self.bytes_before(self.end(position)).saturating_sub(self.bytes_before(position))
     }
 
-    /// What an object retains; `None` if it is not reachable.
+    /// Returns the retained size of an object; `None` if it is not reachable.
     pub fn retained_bytes_of(&self, object: ObjectIndex) -> Option<u64> {
         self.reachable_position(object).map(|position| self.retained_bytes(position))
     }
 
-    /// The number of objects that an object retains, itself included.
+    /// Returns the number of objects that an object retains, including itself.
     pub fn retained_objects(&self, position: TreePosition) -> u32 {
         self.end(position).0.saturating_sub(position.0)
     }
 
-    /// The depth of a reachable object; objects that nothing but the roots dominates have depth 0.
+    /// Returns the depth of a reachable object; objects that only the virtual root dominates have depth 0.
     pub fn depth(&self, position: TreePosition) -> u32 {
         self.depths(position.0 / BLOCK).nth((position.0 % BLOCK) as usize).unwrap_or(0)
     }
 
-    /// The depths of the positions in a block, one after another.
+    /// Returns the depths of the positions in a block, in order.
     fn depths(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
         let first = block.saturating_mul(BLOCK);
         let mut depth = self.blocks.get(block as usize).map_or(0, |block| block.depth.get());
@@ -261,7 +265,7 @@ impl Tree {
         })
     }
 
-    /// The first position behind what a reachable object dominates.
+    /// Returns the end (exclusive) of the positions that a reachable object dominates.
     pub fn end(&self, position: TreePosition) -> TreePosition {
         let depth = self.depth(position);
         let position = position.0;
@@ -278,7 +282,7 @@ impl Tree {
         TreePosition(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).unwrap_or(0)))
     }
 
-    /// The dominator of a reachable object; `None` for objects that only the roots dominate.
+    /// Returns the dominator of a reachable object; `None` for objects that only the virtual root dominates.
     pub fn dominator(&self, position: TreePosition) -> Option<TreePosition> {
         let depth = self.depth(position).checked_sub(1)?;
         let last = |block: u32, count: usize| {
@@ -304,7 +308,7 @@ impl Tree {
         (0..=level).fold(self.reachable, |count, _| count.div_ceil(BLOCK))
     }
 
-    /// The first block from `block` on that has a depth of at most `depth`.
+    /// Returns the first block, from `block` on, with a depth of at most `depth`.
     fn next_block(&self, block: u32, depth: u32) -> Option<u32> {
         let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
         let (mut level, mut at) = (0, block);
@@ -329,7 +333,7 @@ impl Tree {
         Some(found)
     }
 
-    /// The last block before `block` that has a depth of at most `depth`.
+    /// Returns the last block before `block` with a depth of at most `depth`.
     fn block_before(&self, block: u32, depth: u32) -> Option<u32> {
         let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
         let (mut level, mut end) = (0, block);
@@ -353,34 +357,34 @@ impl Tree {
         Some(found)
     }
 
-    /// The objects that an object dominates immediately, by position, largest first.
+    /// Returns the objects that an object immediately dominates, by position, largest first.
     pub fn children(&self, position: TreePosition) -> Children<'_> {
         Children { tree: self, next: TreePosition(position.0.saturating_add(1)), end: self.end(position) }
     }
 
-    /// The objects that nothing but the roots dominates, by position, largest first.
+    /// Returns the objects that only the virtual root dominates, by position, largest first.
     pub fn top(&self) -> Children<'_> {
         Children { tree: self, next: TreePosition(0), end: TreePosition(self.reachable) }
     }
 
-    /// Whether `ancestor` dominates the object at `position`, or is it.
+    /// Returns `true` if `ancestor` dominates the object at `position` or is that object.
     pub fn dominates(&self, ancestor: TreePosition, position: TreePosition) -> bool {
         (ancestor..self.end(ancestor)).contains(&position)
     }
 }
 
-/// The number at a position.
+/// Returns the number at a position.
 fn number(bytes: &BitPackedColumn, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     bytes.get(position).map_or(0, |number| whole(number, listed, position))
 }
 
-/// The number at a position, of which a byte is known.
+/// Returns the number at a position, given its byte.
 #[inline]
 fn whole(number: u32, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     if number == u32::from(APART) { apart(listed, position) } else { u64::from(number) }
 }
 
-/// The number that is listed for a position.
+/// Returns the number of a position from the separate list.
 #[cold]
 fn apart(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     // Rows ascend by position.
@@ -396,7 +400,7 @@ fn apart(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     listed.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
 }
 
-/// Numbers of positions, one after another.
+/// Iterator over the numbers of consecutive positions.
 #[derive(Debug, Clone)]
 pub struct ByPosition<'a> {
     next: u32,
@@ -416,7 +420,7 @@ impl Iterator for ByPosition<'_> {
     }
 }
 
-/// Siblings, by position.
+/// Iterator over siblings, by position.
 #[derive(Debug, Clone)]
 pub struct Children<'a> {
     tree: &'a Tree,
@@ -432,7 +436,7 @@ impl Iterator for Children<'_> {
             return None;
         }
         let here = self.next;
-        // A damaged file must not make this go in circles.
+        // A damaged file must not cause an infinite loop.
         self.next = self.tree.end(here).max(TreePosition(here.0.saturating_add(1)));
         Some(here)
     }

@@ -1,4 +1,4 @@
-//! The columns of a dominator tree ([`super::tree`]), made from its nodes in order.
+//! Columns of a dominator tree ([`super::tree`]), made from its nodes in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use super::order::{Order, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
 use crate::storage::scratch::{Array, ScratchArena};
 
-/// The columns, before they are bit-packed.
+/// Columns before they are bit-packed.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) ends: Array<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Columns {
     pub(crate) sizes_apart: Vec<ApartRow>,
     pub(crate) blocks: Array<BlockRow>,
     pub(crate) least: [Vec<U32>; 2],
-    /// Weight of all nodes that are reached.
+    /// Total weight of all reachable nodes, in bytes.
     pub(crate) reachable_bytes: u64,
 }
 
@@ -61,13 +61,13 @@ impl Columns {
     }
 }
 
-/// The shape of the tree.
+/// Shape of the tree.
 struct Shape {
     ends: Array<u8>,
     ends_apart: Vec<ApartRow>,
-    /// By block: the depth of its first position.
+    /// Depth of the first position, by block.
     depths: Array<u32>,
-    /// By block: the least depth.
+    /// Minimum depth, by block.
     least: Array<u32>,
 }
 
@@ -82,7 +82,7 @@ impl Shape {
         };
         let ends_column = &mut *shape.ends;
         let (depths, leasts) = (&mut *shape.depths, &mut *shape.least);
-        // By last position: the subtrees that end behind it. Few are more than a byte counts.
+        // Number of subtrees that end after a position, by position. Few numbers exceed a byte.
         let mut many: BTreeMap<u32, u64> = BTreeMap::new();
         for end in order.ends.iter().take(order.reachable as usize) {
             let last = end - 1;
@@ -117,12 +117,13 @@ impl Shape {
     }
 }
 
-/// A number that is kept in a byte, or [`APART`].
+/// Returns a number as a byte, or [`APART`] if it does not fit.
 fn byte(number: u64) -> u8 {
     u8::try_from(number).unwrap_or(APART)
 }
 
-/// Sizes by position, those listed apart, and by block the bytes of all positions before.
+/// Returns sizes by position, the list of those that exceed a byte, and by block the bytes of all positions
+/// before it.
 fn sizes(
     arena: &ScratchArena,
     order: &Order,

@@ -1,12 +1,14 @@
-//! Which layout a dump's JVM had, by the distances between its objects, or by the sizes that its classes state.
+//! Inference of a JVM's object layout from the distances between objects, or from the sizes that classes
+//! state.
 //!
-//! Object ids of HotSpot are addresses: the distance from an object to the next bounds its size from above, and in a
-//! compacted heap the smallest distance of a class is its size. Each layout that a JVM can have is tried against those
-//! smallest distances, of classes and of short arrays. A layout that asks for more bytes than there were is refuted;
-//! of the others the one that explains most is taken.
+//! Object IDs of HotSpot are addresses: the distance from an object to the next is an upper bound of its
+//! size, and in a compacted heap the smallest distance of a class is its size. Each layout that a JVM can
+//! have is compared with those smallest distances, of classes and of short arrays. A layout that requires
+//! more bytes than a distance is refuted; of the others the one that explains most distances is chosen.
 //!
-//! Writers that state real sizes (`Object` > 0: Android) need no distances for instances. The HPROF agent states them in
-//! ALLOC SITES; its ids are numbers, not addresses. The layout is then fitted to the stated sizes.
+//! Writers that state real sizes (`Object` > 0: Android) need no distances for instances. The HPROF agent
+//! states sizes in ALLOC SITES; its IDs are numbers, not addresses. The layout is then fitted to the stated
+//! sizes.
 
 use hprof_parser::{BasicType, IdSize, Version};
 
@@ -15,7 +17,7 @@ use super::object_layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
 use crate::model::summary::Summary;
 use crate::model::tables::{ClassKind, ClassRow};
 
-/// Where a layout comes from.
+/// Origin of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -23,40 +25,40 @@ pub enum Source {
     Distances,
     /// Fitted to the sizes that class dumps or ALLOC SITES state.
     StatedSizes,
-    /// Nothing to fit to: the most common layout is assumed.
+    /// Assumed to be the most common layout: nothing to fit to.
     Assumed,
     /// Given by the user.
     Given,
 }
 
-/// The layout that was chosen, and what speaks for it.
+/// The layout of a dump's JVM, with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Fit {
-    /// The layout.
+    /// Chosen layout.
     #[serde(flatten)]
     pub layout: Layout,
-    /// Where it comes from.
+    /// Origin of the layout.
     pub source: Source,
-    /// Whether instance sizes are those that class dumps state.
+    /// `true` if instance sizes are those that class dumps state.
     pub sizes_stated: bool,
-    /// What speaks for it.
+    /// Agreement with the measurements.
     pub evidence: Evidence,
 }
 
-/// How a layout agrees with what was measured.
+/// Agreement of a layout with the measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Evidence {
-    /// Classes whose instances have neighbours (or stated sizes).
+    /// Classes with a smallest distance (or stated size).
     pub classes: u64,
-    /// Those for which the layout says exactly the smallest distance (or the stated size).
+    /// Classes whose smallest distance (or stated size) equals the size by the layout.
     pub classes_exact: u64,
-    /// Those for which it says more than there was: the layout cannot be right for them.
+    /// Classes whose smallest distance is less than the size by the layout: they refute it.
     pub classes_refuting: u64,
-    /// Kinds and lengths of short arrays that have neighbours.
+    /// Kinds and lengths of short arrays with a smallest distance.
     pub arrays: u64,
-    /// Those for which the layout says exactly the smallest distance.
+    /// Kinds and lengths whose smallest distance equals the size by the layout.
     pub arrays_exact: u64,
-    /// Those for which it says more than there was.
+    /// Kinds and lengths whose smallest distance is less than the size by the layout.
     pub arrays_refuting: u64,
 }
 
@@ -68,7 +70,7 @@ impl Evidence {
     }
 }
 
-/// The shapes of all classes under a layout.
+/// Shapes of all classes under a layout.
 pub struct Shapes {
     shapes: Vec<Shape>,
 }
@@ -84,19 +86,19 @@ impl Shapes {
         Self { shapes }
     }
 
-    /// The size of a class's instances by the layout.
+    /// Returns the instance size of a class by the layout.
     pub fn size(&self, layout: &Layout, class: usize) -> u64 {
         let shape = self.shapes.get(class);
         layout.instance_size(shape.map_or(u64::from(layout.header_bytes), |shape| shape.end))
     }
 }
 
-/// The own fields of each class, hidden ones of the JVM included, for a packing.
+/// Returns the fields that each class declares, including hidden ones of the JVM, for a packing.
 pub fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
     summary.classes().iter().map(|class| own_fields_of(summary, class, packing, word_bytes)).collect()
 }
 
-/// The same of one class.
+/// Returns the fields that one class declares.
 fn own_fields_of(summary: &Summary, class: &ClassRow, packing: Packing, word_bytes: u8) -> FieldCounts {
     let mut counts = FieldCounts::default();
     for (_, kind) in summary.raw_fields(class) {
@@ -109,7 +111,8 @@ fn own_fields_of(summary: &Summary, class: &ClassRow, packing: Packing, word_byt
     counts
 }
 
-/// Whether class dumps state real sizes: only then is an instance of java.lang.Object larger than nothing.
+/// Returns `true` if class dumps state real sizes: only then is the size of a java.lang.Object greater than
+/// 0.
 pub(crate) fn states_sizes(summary: &Summary) -> bool {
     let mut objects = summary.classes().iter().filter(|class| {
         class.is_dumped() && class.super_id.get() == 0 && summary.is_named(class, "java.lang.Object")
@@ -132,7 +135,8 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         (false, true) => Source::StatedSizes,
         (false, false) => Source::Distances,
     };
-    // Ties go to the first: the common layouts come first, and the packing of the JVM's own version before the other.
+    // Ties go to the first: common layouts come first, and the packing of the JVM's own version before the
+    // other.
     let mut best: Option<(i64, Fit)> = None;
     let mut known: Vec<((Packing, u8), Vec<FieldCounts>)> = Vec::new();
     for layout in candidates(summary) {
@@ -153,7 +157,7 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     )
 }
 
-/// Weighs one layout against what was measured.
+/// Evaluates one layout against the measurements.
 pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
     let measured = Measured::of(summary, sizes_stated);
     let fields_of = |known: &Known| own_fields_of(summary, known.class, layout.packing, layout.word_bytes);
@@ -161,21 +165,22 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> E
     measured.weigh(layout, &own, None).unwrap_or_default()
 }
 
-/// What layouts are weighed against. It is made whenever a dump is opened: so classes that say nothing are left out.
+/// Measurements with which layouts are compared. They are collected whenever a dump is opened, so classes
+/// without measurements are left out.
 struct Measured<'s> {
-    /// Classes of which a size is known, and all above them; superclasses before their subclasses.
+    /// Classes of known size and all their superclasses; superclasses come before their subclasses.
     classes: Vec<Known<'s>>,
-    /// How many of them have a size.
+    /// Number of classes with a size.
     sizes: usize,
-    /// Short arrays: their elements, their length and the smallest distance.
+    /// Short arrays: element type, length and smallest distance.
     arrays: Vec<(BasicType, u64, u64)>,
 }
 
 struct Known<'s> {
     class: &'s ClassRow,
-    /// Where the superclass stands in the list.
+    /// Position of the superclass in the list.
     above: Option<usize>,
-    /// The size that is stated, or the smallest distance of its instances.
+    /// Stated size, or smallest distance of its instances.
     bytes: Option<u64>,
 }
 
@@ -199,7 +204,7 @@ impl<'s> Measured<'s> {
         let mut is_needed = vec![false; summary.classes().len()];
         for (number, class) in summary.numbered_classes() {
             let mut line = bytes_of(class).is_some().then_some(number);
-            // Up to one whose superclasses are known to be needed.
+            // Stop at the first class whose superclasses are already marked.
             while let Some(needed) =
                 line.and_then(|class| is_needed.get_mut(class.0 as usize)).filter(|is| !**is)
             {
@@ -225,13 +230,13 @@ impl<'s> Measured<'s> {
         Self { classes, sizes, arrays }
     }
 
-    /// Whether nothing was measured.
+    /// Returns `true` if there are no measurements.
     fn is_empty(&self) -> bool {
         self.arrays.is_empty() && self.sizes == 0
     }
 
-    /// Weighs a layout, unless its score is no higher than the `best` one; `own` are the fields that each class of the
-    /// list declares.
+    /// Evaluates a layout; returns `None` if its score does not exceed `best`. `own` are the fields that each
+    /// class of the list declares.
     fn weigh(&self, layout: &Layout, own: &[FieldCounts], best: Option<i64>) -> Option<Evidence> {
         let mut evidence = Evidence::default();
         for (element, length, bytes) in &self.arrays {
@@ -240,7 +245,7 @@ impl<'s> Measured<'s> {
             evidence.arrays_exact += u64::from(size == *bytes);
             evidence.arrays_refuting += u64::from(size > *bytes);
         }
-        // By how much the score can still rise.
+        // Upper bound of the remaining increase of the score.
         let mut left = i64::try_from(self.sizes).unwrap_or(i64::MAX);
         let cannot_win = |evidence: &Evidence, left: i64| {
             best.is_some_and(|best| evidence.score().saturating_add(left) <= best)
@@ -266,15 +271,15 @@ impl<'s> Measured<'s> {
     }
 }
 
-/// Classes whose instances differ in size.
+/// Returns `true` for classes whose instances differ in size.
 pub(crate) fn is_of_varying_size(summary: &Summary, class: &ClassRow) -> bool {
     summary.is_named(class, STACK_CHUNK)
 }
 
-/// The class of virtual threads' stacks, which lie in its instances behind the fields.
+/// Class of virtual threads' stacks, which are stored in its instances after the fields.
 pub(crate) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 
-/// The layouts that the dump's JVM can have had, the likely ones first.
+/// Returns the layouts that the dump's JVM may have had, the likely ones first.
 fn candidates(summary: &Summary) -> Vec<Layout> {
     let classic_first = java_feature_version(summary).is_some_and(|version| version < 15);
     let packings =
@@ -297,7 +302,7 @@ fn candidates(summary: &Summary) -> Vec<Layout> {
             }
         }
     }
-    // 4-byte ids are a 32-bit JVM's, or the agent's on any.
+    // 4-byte IDs are those of a 32-bit JVM, or of the agent on any JVM.
     match (summary.id_size(), summary.property("sun.arch.data.model")) {
         (_, Some("64")) | (IdSize::Eight, _) => all,
         (IdSize::Four, Some("32")) => bits_32.into(),
@@ -305,13 +310,14 @@ fn candidates(summary: &Summary) -> Vec<Layout> {
     }
 }
 
-/// `-XX:ObjectAlignmentInBytes`: what divides all addresses. 8 where ids are no addresses.
+/// Returns `-XX:ObjectAlignmentInBytes`: the largest power of two that divides all addresses, or 8 where IDs
+/// are not addresses.
 fn alignment(summary: &Summary) -> u16 {
     let common = summary.facts().id_bits.get().trailing_zeros();
     if (3..64).contains(&common) { 1 << common.min(8) } else { 8 }
 }
 
-/// The feature version of the JVM: 8, 17, ...
+/// Returns the feature version of the JVM: 8, 17, ...
 pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
     let version = summary.property("java.specification.version")?;
     version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
@@ -324,7 +330,7 @@ mod tests {
     use crate::{Heap, Options};
     use hprof_input::progress::Quiet;
 
-    /// With distances, with sizes that ALLOC SITES state, of 32 and 64 bits.
+    /// Samples with distances and with sizes stated in ALLOC SITES, of 32 and 64 bits.
     const SAMPLES: [&str; 8] = [
         "jdk/jdk8.hprof.zst",
         "jdk/jdk11.hprof.zst",
@@ -336,7 +342,7 @@ mod tests {
         "public/visualvm-small_heap.hprof.zst",
     ];
 
-    /// What speaks for a layout, by the shapes of all classes.
+    /// Computes the evidence for a layout from the shapes of all classes.
     fn naive(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
         let own = own_fields(summary, layout.packing, layout.word_bytes);
         let shapes = Shapes::new(summary, &own, layout);
@@ -367,7 +373,7 @@ mod tests {
     #[test]
     fn what_fits_best_is_what_scores_most_of_all() {
         let dir = tempfile::tempdir().unwrap();
-        // One that states real sizes.
+        // A dump that states real sizes.
         let stated = dir.path().join("stated.hprof");
         let options = hprof_writer::Options {
             instance_size: hprof_writer::InstanceSize::Real,
@@ -385,7 +391,7 @@ mod tests {
             let all: Vec<(Layout, Evidence)> = (candidates(summary).into_iter())
                 .map(|layout| (layout, naive(summary, &layout, fit.sizes_stated)))
                 .collect();
-            // The first of the highest.
+            // The first of the highest scores.
             let best = all.iter().rev().max_by_key(|(_, evidence)| evidence.score()).unwrap();
             assert_eq!((fit.layout, fit.evidence), *best, "{sample}");
             assert!(fit.evidence.classes > 0, "{sample}");

@@ -1,4 +1,4 @@
-//! What a scan measured, as a summary has it: distances and lengths of arrays.
+//! Measurements of a scan as stored in a summary: distances and lengths of arrays.
 
 use super::measurements::{
     ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, SHORT, array_kind, element_of_kind,
@@ -7,7 +7,7 @@ use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassRow;
 use hprof_parser::BasicType;
 
-/// The distances of a class's instances.
+/// Returns the distances of a class's instances.
 pub fn distance(class: &ClassRow) -> Distance {
     Distance {
         min: class.distance_min.get(),
@@ -16,7 +16,7 @@ pub fn distance(class: &ClassRow) -> Distance {
     }
 }
 
-/// The lengths of the object arrays of each class, by class number.
+/// Returns the lengths of the object arrays of each class, by class number.
 pub fn object_lengths(summary: &Summary) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
     let mut lengths: Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> = (summary.tables().elements.iter())
         .map(|row| {
@@ -35,7 +35,7 @@ pub fn object_lengths(summary: &Summary) -> Vec<(ClassNumber, Lengths<OBJECT_LEN
     lengths
 }
 
-/// The lengths of the primitive arrays of a type.
+/// Returns the lengths of the primitive arrays of a type.
 pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
     let mut lengths = Lengths::default();
     let at = array_kind(element).checked_sub(1);
@@ -50,7 +50,7 @@ pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMI
     lengths
 }
 
-/// The distances of short arrays that were seen: element type, length, distance.
+/// Returns the measured distances of short arrays: element type, length, distance.
 pub fn short_arrays(summary: &Summary) -> impl Iterator<Item = (BasicType, u64, Distance)> {
     let rows = &*summary.tables().short_arrays;
     let rows = if rows.len() == ARRAY_KINDS * SHORT { rows } else { &[] };

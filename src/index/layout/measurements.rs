@@ -1,22 +1,22 @@
-//! What a scan measures of sizes: how many objects there are of each class, how long the arrays are, and how far
-//! objects lie from their neighbours.
+//! Measurements of a scan that determine sizes: number of objects of each class, array lengths, and distances
+//! between neighboring objects.
 //!
-//! These are facts of the dump. What sizes follow from them is decided in [`super::object_layout`] and [`super::sizes`], so
+//! These are facts of the dump. [`super::object_layout`] and [`super::sizes`] compute sizes from them, so
 //! that another layout (`--layout`) needs no other scan.
 
 use hprof_parser::BasicType;
 
-/// The smallest distance seen from an object of some kind to the next object in address order.
+/// The smallest distance from an object of some kind to the next object in address order.
 ///
-/// Object ids of HotSpot are addresses, so a distance bounds the object's size from above, and in a compacted heap the
-/// smallest one is the size.
+/// Object IDs of HotSpot are addresses, so a distance is an upper bound of the object's size, and in a
+/// compacted heap the smallest one is the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Distance {
-    /// The smallest distance in bytes; [`u32::MAX`] if none was seen.
+    /// Smallest distance in bytes; [`u32::MAX`] if none was measured.
     pub min: u32,
-    /// How often that smallest one was seen.
+    /// Number of times the smallest distance occurs.
     pub hits: u32,
-    /// Distances seen.
+    /// Number of measured distances.
     pub seen: u32,
 }
 
@@ -27,7 +27,7 @@ impl Default for Distance {
 }
 
 impl Distance {
-    /// Takes in one more distance.
+    /// Adds a distance.
     #[inline(always)]
     pub(crate) fn see(&mut self, bytes: u64) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX - 1);
@@ -40,7 +40,7 @@ impl Distance {
         }
     }
 
-    /// Takes in all that another has seen.
+    /// Adds all distances of another.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.seen = self.seen.saturating_add(other.seen);
         match other.min.cmp(&self.min) {
@@ -51,17 +51,18 @@ impl Distance {
     }
 }
 
-/// Array lengths are counted modulo this, so that padding can be summed up for any alignment up to 256 bytes.
+/// Number of counters of array lengths: lengths are counted modulo this, so that padding can be summed up for
+/// any alignment up to 256 bytes.
 pub const PRIMITIVE_LENGTHS: usize = 256;
-/// The same for object arrays, whose elements are at least 4 bytes.
+/// Number of counters for object arrays, whose elements are at least 4 bytes.
 pub const OBJECT_LENGTHS: usize = 64;
-/// Distances are kept for each length below this.
+/// Length below which distances are stored for each length.
 pub const SHORT: usize = 256;
 
-/// All arrays of some element type: how many, how long.
+/// Lengths of all arrays of some element type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lengths<const N: usize> {
-    /// Number of elements of all arrays together.
+    /// Total number of elements.
     pub elements: u64,
     /// Number of arrays by length modulo `N`.
     pub by_length: [u64; N],
@@ -96,22 +97,22 @@ impl<const N: usize> Lengths<N> {
         }
     }
 
-    /// Number of arrays.
+    /// Returns the number of arrays.
     pub fn count(&self) -> u64 {
         self.by_length.iter().sum()
     }
 }
 
-/// Kinds of arrays by element: references first, then the primitives in the order of [`BasicType::PRIMITIVES`].
+/// Number of array kinds: references first, then the primitives in the order of [`BasicType::PRIMITIVES`].
 pub const ARRAY_KINDS: usize = 9;
 
-/// The number of an array kind, 0 for references.
+/// Returns the number of an array kind, 0 for references.
 #[inline]
 pub fn array_kind(element: BasicType) -> usize {
     BasicType::PRIMITIVES.iter().position(|kind| *kind == element).map_or(0, |at| at + 1)
 }
 
-/// The element type of an array kind.
+/// Returns the element type of an array kind.
 pub fn element_of_kind(kind: usize) -> BasicType {
     kind.checked_sub(1).and_then(|at| BasicType::PRIMITIVES.get(at)).copied().unwrap_or(BasicType::Object)
 }
@@ -149,13 +150,13 @@ impl ShortArrays {
     }
 }
 
-/// The instances of `jdk.internal.vm.StackChunk` with the same stack size.
+/// Instances of `jdk.internal.vm.StackChunk` with the same stack size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackChunks {
     /// Stack size in words: the field `size`.
     pub words: u32,
     /// Number of instances.
     pub instances: u64,
-    /// Their distances.
+    /// Distances of these instances.
     pub distance: Distance,
 }

@@ -1,4 +1,5 @@
-//! Sizes of objects: what a scan measured, which layout explains it, and what that layout says of every class.
+//! Sizes of objects: measurements of a scan, the layout that explains them, and the sizes that it gives to
+//! every class.
 
 pub mod fit;
 pub mod measured;

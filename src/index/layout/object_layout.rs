@@ -1,46 +1,48 @@
-//! How a JVM lays out objects: header, references, packing of fields, alignment.
+//! Object layout of a JVM: header, references, packing of fields, alignment.
 //!
-//! A [`Layout`] turns the fields of a class and of its superclasses into a size, as HotSpot does. Which layout a dump's
-//! JVM had is decided in [`super::fit`].
+//! A [`Layout`] computes the size of a class from its fields and those of its superclasses, as HotSpot does.
+//! [`super::fit`] determines the layout of a dump's JVM.
 //!
 //! Sources: JDK 8-14 `ClassFileParser::layout_fields` (classFileParser.cpp); JDK 15 and later
 //! `FieldLayoutBuilder::compute_regular_layout` and `FieldLayout::add` (fieldLayoutBuilder.cpp);
-//! `arrayOopDesc::base_offset_in_bytes` (arrayOop.hpp); injected fields: `*_INJECTED_FIELDS` (javaClasses.hpp).
+//! `arrayOopDesc::base_offset_in_bytes` (arrayOop.hpp); injected fields: `*_INJECTED_FIELDS`
+//! (javaClasses.hpp).
 
 use std::fmt;
 use std::str::FromStr;
 
 use hprof_parser::BasicType;
 
-/// How fields are packed.
+/// Packing of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Packing {
-    /// JDK 14 and older: by size, one gap before the first long filled, each class starts on a reference boundary.
+    /// JDK 14 and older: by size, one gap before the first long filled, each class starts on a reference
+    /// boundary.
     Classic,
-    /// JDK 15 and later: all gaps filled, those of superclasses too.
+    /// JDK 15 and later: all gaps filled, including those of superclasses.
     Dense,
 }
 
-/// The layout of objects in a JVM's heap.
+/// Layout of objects in a JVM's heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Layout {
-    /// Bytes of a reference in an object: 4 (compressed) or 8.
+    /// Size of a reference in an object, in bytes: 4 (compressed) or 8.
     pub reference_bytes: u8,
-    /// Bytes of an object's header: 8 (compact, or a 32-bit JVM), 12 or 16.
+    /// Size of an object's header, in bytes: 8 (compact, or a 32-bit JVM), 12 or 16.
     pub header_bytes: u8,
     /// Offset of an array's first element, for elements of up to 4 bytes.
     pub array_base_bytes: u8,
-    /// Sizes are rounded up to multiples of this: 8 to 256 in HotSpot; 1 where they are not rounded (Android).
+    /// Alignment of objects: 8 to 256 in HotSpot; 1 where sizes are not rounded (Android).
     pub alignment_bytes: u16,
-    /// Bytes of a machine word: 4 or 8.
+    /// Size of a machine word, in bytes: 4 or 8.
     pub word_bytes: u8,
-    /// How fields are packed.
+    /// Packing of fields.
     pub packing: Packing,
 }
 
 impl Layout {
-    /// 64-bit HotSpot as most run it: compressed references and class pointers.
+    /// 64-bit HotSpot with the common options: compressed references and class pointers.
     pub const COMMON: Self = Self {
         reference_bytes: 4,
         header_bytes: 12,
@@ -60,10 +62,10 @@ impl Layout {
         packing: Packing::Classic,
     };
 
-    /// Android: class dumps state the sizes of instances; those of arrays are not rounded either.
+    /// Android: class dumps state the sizes of instances; sizes of arrays are not rounded either.
     pub const ANDROID: Self = Self { alignment_bytes: 1, ..Self::BITS_32 };
 
-    /// Bytes that a value of `kind` takes in an object.
+    /// Returns the size of a value of `kind` in an object, in bytes.
     pub const fn value_bytes(&self, kind: BasicType) -> u64 {
         match kind {
             BasicType::Object => self.reference_bytes as u64,
@@ -74,23 +76,23 @@ impl Layout {
         }
     }
 
-    /// Rounds up to what an object takes.
+    /// Rounds up to the alignment of objects.
     pub const fn align(&self, bytes: u64) -> u64 {
         align_up(bytes, self.alignment_bytes as u64)
     }
 
-    /// Offset of the first element of an array.
+    /// Returns the offset of the first element of an array.
     pub const fn array_base(&self, element: BasicType) -> u64 {
         let base = self.array_base_bytes as u64;
         if self.value_bytes(element) == 8 { align_up(base, 8) } else { base }
     }
 
-    /// The size of an array.
+    /// Returns the size of an array.
     pub const fn array_size(&self, element: BasicType, length: u64) -> u64 {
         self.align(self.array_base(element).saturating_add(length.saturating_mul(self.value_bytes(element))))
     }
 
-    /// The size of an instance whose fields end at `end`.
+    /// Returns the size of an instance whose fields end at `end`.
     pub fn instance_size(&self, end: u64) -> u64 {
         self.align(align_up(end, u64::from(self.word_bytes)))
     }
@@ -101,7 +103,7 @@ pub(crate) const fn align_up(bytes: u64, to: u64) -> u64 {
     bytes.saturating_add(to - 1) & !(to - 1)
 }
 
-/// How many fields a class has of each kind, its own ones only.
+/// Number of fields of each size that a class itself declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FieldCounts {
     pub(crate) references: u32,
@@ -111,7 +113,7 @@ pub struct FieldCounts {
     pub(crate) ones: u32,
     /// `@Contended`: the class's fields are padded by 128 bytes before and after.
     pub(crate) padded_class: bool,
-    /// `@Contended` groups: fields in them, each group padded likewise.
+    /// `@Contended` group: number of 8-byte and 4-byte fields in it; the group is padded likewise.
     pub(crate) padded_group: Option<(u32, u32)>,
     /// Old JVMs lay out some classes with references first and without filling the gap.
     pub(crate) references_first: bool,
@@ -133,7 +135,7 @@ impl FieldCounts {
         }
     }
 
-    /// Takes one field away.
+    /// Removes one field.
     pub fn remove(&mut self, kind: BasicType) {
         let count = self.count_of(kind);
         *count = count.saturating_sub(1);
@@ -160,12 +162,12 @@ impl FieldCounts {
     }
 }
 
-/// Where the fields of a class end, and which gaps lie between them: what a subclass continues.
+/// End and gaps of a class's fields: where a subclass continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Offset just past the last field.
+    /// End offset of the last field (exclusive).
     pub(crate) end: u64,
-    /// Gaps: offset and bytes, ascending.
+    /// Gaps: offset and size in bytes, ascending.
     gaps: Vec<(u64, u64)>,
 }
 
@@ -173,12 +175,13 @@ pub(crate) struct Shape {
 const PADDING: u64 = 128;
 
 impl Shape {
-    /// The shape of java.lang.Object's superclass: a header.
+    /// Returns the shape before java.lang.Object: a header.
     pub(crate) fn of_header(layout: &Layout) -> Self {
         Self { end: u64::from(layout.header_bytes), gaps: Vec::new() }
     }
 
-    /// The shape of a class with these own fields under a superclass of this shape.
+    /// Returns the shape of a class that declares the fields `own`, with `self` as the shape of its
+    /// superclass.
     pub(crate) fn extend(&self, layout: &Layout, own: &FieldCounts) -> Self {
         match layout.packing {
             Packing::Classic => self.extend_classic(layout, own),
@@ -186,7 +189,7 @@ impl Shape {
         }
     }
 
-    /// JDK 15 and later.
+    /// Extends the shape as JDK 15 and later do.
     fn extend_dense(&self, layout: &Layout, own: &FieldCounts) -> Self {
         let mut shape = self.clone();
         if own.is_empty() {
@@ -217,13 +220,13 @@ impl Shape {
         shape
     }
 
-    /// Nothing is placed before padding: gaps are closed.
+    /// Adds padding. No field is placed before it: gaps are closed.
     fn pad(&mut self) {
         self.gaps.clear();
         self.end = self.end.saturating_add(PADDING);
     }
 
-    /// Puts a field into the smallest gap that it fits, of equal ones the last; else at the end.
+    /// Places a field in the smallest gap that it fits, the last of equal ones; otherwise at the end.
     fn place(&mut self, bytes: u64) {
         let fit = self
             .gaps
@@ -252,7 +255,7 @@ impl Shape {
         self.end = start + bytes;
     }
 
-    /// JDK 14 and older. Gaps are not kept: subclasses do not fill them.
+    /// Extends the shape as JDK 14 and older do. Gaps are discarded: subclasses do not fill them.
     fn extend_classic(&self, layout: &Layout, own: &FieldCounts) -> Self {
         let reference = u64::from(layout.reference_bytes);
         let FieldCounts { references, eights, fours, twos, ones, .. } = *own;
@@ -307,10 +310,11 @@ impl Shape {
     }
 }
 
-/// Bytes that static fields take in a class object, from the end of java.lang.Class's own fields on.
+/// Returns the size of the static fields in a class object, from the end of java.lang.Class's own fields on,
+/// in bytes.
 ///
-/// References come first, then the others by size; the gap before longs stays empty, in new JVMs too (measured on
-/// JDK 8 to 25: every class object with a direct neighbour).
+/// References come first, then the others by size; the gap before longs stays empty, in new JVMs too
+/// (measured on JDK 8 to 25: every class object with a direct neighbor).
 pub(crate) fn statics_bytes(layout: &Layout, own: &FieldCounts) -> u64 {
     let references = u64::from(own.references) * u64::from(layout.reference_bytes);
     let longs = if own.eights > 0 { align_up(references, 8) } else { references };
@@ -323,9 +327,10 @@ pub(crate) fn statics_bytes(layout: &Layout, own: &FieldCounts) -> u64 {
 
 const INT: BasicType = BasicType::Int;
 
-/// The fields that HotSpot adds to a class of the JDK, and padding that its annotations ask for.
+/// Adds the fields that HotSpot injects into a class of the JDK, and padding that its annotations request.
 ///
-/// A dump shows neither. `declares` tells whether the class declares a field, by which versions are told apart.
+/// A dump contains neither. `declares` returns whether the class declares a field, which distinguishes
+/// versions.
 pub(crate) fn hidden_fields(
     class: &str,
     packing: Packing,
@@ -337,8 +342,8 @@ pub(crate) fn hidden_fields(
     let mut add = |kinds: &[BasicType]| kinds.iter().for_each(|kind| counts.add(*kind));
     match class {
         "java.lang.Class" => {
-            // klass, array_klass, oop_size, static_oop_field_count; then protection_domain, signers and source_file,
-            // of which JDK 25 declares two itself and hides another.
+            // klass, array_klass, oop_size, static_oop_field_count; then protection_domain, signers and
+            // source_file, of which JDK 25 itself declares two and hides another.
             add(&[pointer, pointer, BasicType::Int, BasicType::Int, BasicType::Object, BasicType::Object]);
             if !declares("signers") {
                 add(&[BasicType::Object]);
@@ -368,12 +373,12 @@ pub(crate) fn hidden_fields(
             ],
             false,
         ),
-        // JDK 8 pads the class, later ones the field.
+        // JDK 8 pads the class, later versions the field.
         "java.util.concurrent.ForkJoinPool" if declares("stealCounter") => (&[], true),
         "java.util.concurrent.ForkJoinPool" => {
             (&[("ctl", BasicType::Long), ("parallelism", BasicType::Int)], false)
         }
-        // Up to JDK 16 the class, later ones some fields.
+        // Up to JDK 16 the class, later versions some fields.
         "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("pool") => (&[], true),
         "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("access") => {
             (&[("top", INT), ("access", INT), ("phase", INT), ("source", INT), ("nsteals", INT)], false)
@@ -425,7 +430,7 @@ pub(crate) fn hidden_fields(
 }
 
 impl fmt::Display for Layout {
-    /// In the form that [`LayoutOverride`] reads.
+    /// Writes the form that [`LayoutOverride`] parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reference_bytes, header_bytes, array_base_bytes, alignment_bytes, packing, .. } = self;
         let packing = match packing {
@@ -439,23 +444,24 @@ impl fmt::Display for Layout {
     }
 }
 
-/// What a `--layout` changes: what it does not name stays as fitted.
+/// Overrides of a `--layout` option: parts that it does not name stay as fitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayoutOverride {
-    /// Bytes of a reference.
+    /// Size of a reference, in bytes.
     pub reference_bytes: Option<u8>,
-    /// Bytes of a header.
+    /// Size of a header, in bytes.
     pub header_bytes: Option<u8>,
     /// Offset of an array's first element.
     pub array_base_bytes: Option<u8>,
-    /// Alignment.
+    /// Alignment of objects, in bytes.
     pub alignment_bytes: Option<u16>,
-    /// Packing.
+    /// Packing of fields.
     pub packing: Option<Packing>,
 }
 
 impl LayoutOverride {
-    /// `layout` with what is overridden. Without an own array base, that of the header is taken.
+    /// Returns `layout` with the overrides. Without an array base of its own, an overridden header determines
+    /// it.
     pub fn apply(&self, layout: Layout) -> Layout {
         let header_bytes = self.header_bytes.unwrap_or(layout.header_bytes);
         let usual_base = if header_bytes == layout.header_bytes {
@@ -487,7 +493,7 @@ impl FromStr for LayoutOverride {
             let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE"))?;
             let number = |allowed: &[u16]| {
                 let number = value.parse::<u16>().ok().filter(|number| allowed.contains(number));
-                number.ok_or_else(|| format!("{key}={value}: one of {allowed:?} expected"))
+                number.ok_or_else(|| format!("{key}={value}: expected one of {allowed:?}"))
             };
             let byte = |allowed: &[u16]| number(allowed).map(|n| u8::try_from(n).unwrap_or(u8::MAX));
             match key {
@@ -501,7 +507,7 @@ impl FromStr for LayoutOverride {
                     layout.packing = Some(match value {
                         "classic" => Packing::Classic,
                         "dense" => Packing::Dense,
-                        _ => return Err(format!("packing={value}: classic or dense expected")),
+                        _ => return Err(format!("packing={value}: expected classic or dense")),
                     });
                 }
                 _ => {
@@ -529,7 +535,7 @@ mod tests {
         layout.instance_size(shape.end)
     }
 
-    /// Sizes that JOL (Java Object Layout) and `GC.class_histogram` give.
+    /// Sizes given by JOL (Java Object Layout) and `GC.class_histogram`.
     #[test]
     fn well_known_classes() {
         let common = Layout::COMMON;

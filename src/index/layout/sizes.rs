@@ -1,12 +1,13 @@
-//! The shallow sizes of all objects of a dump, for a layout.
+//! Shallow sizes of all objects of a dump, for a layout.
 //!
 //! * Arrays: base, element size and alignment of the layout.
-//! * Instances: what the class dump states, where the writer states real sizes, or ALLOC SITES do; else the layout's model, lowered to the
-//!   smallest distance seen if that is less (the object cannot be larger), raised to it where a compacted heap shows
-//!   the same larger distance again and again (fields that the JVM adds and no dump shows).
-//! * Class objects: the instance part of java.lang.Class, which is fitted to the distances of class objects, and the
-//!   class's static fields behind it.
-//! * StackChunk: the instance part, fitted likewise, and the stack behind it, whose size is a field.
+//! * Instances: the size that the class dump or ALLOC SITES states, where the writer states real sizes;
+//!   otherwise the size by the layout, lowered to the smallest distance if that is less (the object cannot be
+//!   larger), raised to it where a compacted heap shows the same larger distance again and again (fields that
+//!   the JVM adds and no dump contains).
+//! * Class objects: the instance part of java.lang.Class, which is fitted to the distances of class objects,
+//!   followed by the class's static fields.
+//! * StackChunk: the instance part, fitted likewise, followed by the stack, whose size is a field.
 
 use hprof_parser::BasicType;
 
@@ -17,37 +18,38 @@ use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, static
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassKind;
 
-/// Where the size of a class's instances comes from.
+/// Origin of the size of a class's instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SizeSource {
-    /// The layout says so, and no distance was seen.
+    /// Computed by the layout; no distance was measured.
     Model,
-    /// The layout says so, and the smallest distance is the same.
+    /// Computed by the layout and equal to the smallest distance.
     Confirmed,
-    /// The smallest distance is less than the layout says, or regularly more.
+    /// Smallest distance, which is less than the size by the layout or regularly more.
     Observed,
-    /// The class dump states it, or ALLOC SITES do.
+    /// Stated by the class dump or by ALLOC SITES.
     Stated,
 }
 
-/// The shallow sizes of all objects.
+/// Shallow sizes of all objects.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// The layout and what speaks for it.
+    /// Layout, with its evidence.
     pub fit: Fit,
-    /// By class number.
+    /// Instance size and its origin, by class number.
     instances: Vec<(u64, SizeSource)>,
-    /// By class number: the class object's own size; 0 if the class is not dumped.
+    /// Size of the class object, by class number; 0 if the class is not dumped.
     class_objects: Vec<u64>,
-    /// By class number: all objects of the class together.
+    /// Total size of all objects of the class, by class number.
     totals: Vec<u64>,
-    /// The instance part of a StackChunk.
+    /// Size of the instance part of a StackChunk.
     stack_chunk_base: u64,
 }
 
 impl Sizes {
-    /// Sizes by the layout that fits best, or by what the user gives. What fits best is found once for a summary.
+    /// Computes sizes by the best layout, or by the user's overrides. Sizes by the best layout are computed
+    /// once per summary.
     pub fn new(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
         match given {
             None => (*summary.derived(|| Self::made(summary, None))).clone(),
@@ -81,32 +83,33 @@ impl Sizes {
         sizes
     }
 
-    /// The layout.
+    /// Returns the layout.
     pub fn layout(&self) -> &Layout {
         &self.fit.layout
     }
 
-    /// The size of an instance of a class, and where it comes from. For StackChunk that of the fields only.
+    /// Returns the size of an instance of a class and its origin. For StackChunk, the size is that of the
+    /// fields only.
     pub fn instance(&self, class: ClassNumber) -> (u64, SizeSource) {
         self.instances.get(class.0 as usize).copied().unwrap_or((0, SizeSource::Model))
     }
 
-    /// The size of a class object.
+    /// Returns the size of a class object.
     pub fn class_object(&self, class: ClassNumber) -> u64 {
         self.class_objects.get(class.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The size of all objects of a class together; for java.lang.Class those of all class objects.
+    /// Returns the total size of all objects of a class; for java.lang.Class, that of all class objects.
     pub fn total(&self, class: ClassNumber) -> u64 {
         self.totals.get(class.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The size of a StackChunk with a stack of so many words.
+    /// Returns the size of a StackChunk with a stack of `words` words.
     pub fn stack_chunk(&self, words: u32) -> u64 {
         self.layout().align(self.stack_chunk_base.saturating_add(stack_bytes(self.layout(), words)))
     }
 
-    /// How many classes with instances have a size of each source, in the order of [`SizeSource`].
+    /// Returns the number of classes with instances by origin of their size, in the order of [`SizeSource`].
     pub fn sources(&self, summary: &Summary) -> [u64; 4] {
         let mut counts = [0; 4];
         for (number, class) in summary.numbered_classes() {
@@ -155,7 +158,7 @@ impl Sizes {
         let model = java_lang_class.map_or(0, |class| self.instance(class).0);
         let statics: Vec<u64> =
             summary.classes().iter().map(|class| statics_of(summary, &layout, class)).collect();
-        // What lies before the statics: the smallest distance of a class object, less its statics.
+        // The part before the statics: the smallest distance of a class object, minus its statics.
         let word = u64::from(layout.word_bytes);
         let measured = (summary.class_distances())
             .filter_map(|(class, bytes)| bytes.checked_sub(align_up(*statics.get(class.0 as usize)?, word)))
@@ -172,7 +175,7 @@ impl Sizes {
                 false => 0,
             })
             .collect();
-        // Mirrors of primitive types are dumped as instances: they have no statics.
+        // Class objects of primitive types are dumped as instances: they have no statics.
         if let (Some(class), false) = (java_lang_class, self.fit.sizes_stated)
             && let Some(size) = self.instances.get_mut(class.0 as usize)
         {
@@ -227,8 +230,8 @@ impl Sizes {
     }
 }
 
-/// Bytes behind the fields of a StackChunk: the stack, and a bitmap with a bit for each place of a reference
-/// (`InstanceStackChunkKlass::instance_size` and `gc_data_size` of HotSpot).
+/// Returns the size of the part of a StackChunk after the fields: the stack, and a bitmap with one bit for
+/// each possible reference (`InstanceStackChunkKlass::instance_size` and `gc_data_size` of HotSpot).
 fn stack_bytes(layout: &Layout, words: u32) -> u64 {
     let words = u64::from(words);
     let word_bytes = u64::from(layout.word_bytes);
@@ -236,10 +239,10 @@ fn stack_bytes(layout: &Layout, words: u32) -> u64 {
     (words + bits.div_ceil(word_bytes * 8)) * word_bytes
 }
 
-/// Bytes of a class's static fields, without the JVM's pseudo fields, which lie elsewhere.
+/// Returns the size of a class's static fields, without the JVM's pseudo fields, which are stored elsewhere.
 ///
-/// HotSpot adds those after the real ones: `<resolved_references>`, `<signers>` and others in angle brackets, which no
-/// Java field can have in its name; JDK 8 also a last one called `init_lock`.
+/// HotSpot dumps those after the real ones: `<resolved_references>`, `<signers>` and others in angle
+/// brackets, which cannot occur in the name of a Java field; JDK 8 also dumps a last one called `init_lock`.
 fn statics_of(summary: &Summary, layout: &Layout, class: &crate::model::tables::ClassRow) -> u64 {
     let mut counts = FieldCounts::default();
     let mut init_lock = false;
@@ -251,7 +254,7 @@ fn statics_of(summary: &Summary, layout: &Layout, class: &crate::model::tables::
     statics_bytes(layout, &counts)
 }
 
-/// Whether the heap is compacted: nearly all instances have a direct neighbour.
+/// Returns `true` if the heap is compacted: nearly all instances have a direct neighbor.
 fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
     let (mut classes, mut ratios) = (0.0, 0.0);
     for (ClassNumber(number), class) in summary.numbered_classes() {
@@ -265,7 +268,7 @@ fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
     ratios >= classes * 0.95
 }
 
-/// What all arrays of these lengths take together.
+/// Returns the total size of all arrays of these lengths.
 fn array_bytes<const N: usize>(layout: &Layout, element: BasicType, lengths: &Lengths<N>) -> u64 {
     let (base, each) = (layout.array_base(element), layout.value_bytes(element));
     let mut bytes = lengths.elements.saturating_mul(each);

@@ -1,23 +1,23 @@
-//! Dominators by their definition, and what follows from them, as slowly as that is.
+//! Dominators by their definition, computed naively, and the tree that follows from them.
 
 use std::cmp::Reverse;
 
 use super::Graph;
 use crate::graph::order::Order;
 
-/// What a node is reached through.
+/// Immediate dominator of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dominator {
-    /// Nothing: it cannot be reached.
+    /// None: the node cannot be reached.
     Unreachable,
-    /// No single node.
+    /// The virtual root.
     Roots,
     Node(u32),
 }
 
 use Dominator::{Node, Roots, Unreachable};
 
-/// Which nodes can be reached if one is not there.
+/// Returns which nodes can be reached when one is removed.
 fn reached(graph: &Graph, without: Option<u32>) -> Vec<bool> {
     let mut seen = vec![false; graph.rows.len()];
     let mut open: Vec<u32> = graph.roots.clone();
@@ -29,8 +29,8 @@ fn reached(graph: &Graph, without: Option<u32>) -> Vec<bool> {
     seen
 }
 
-/// The immediate dominator of each node: of those without which it cannot be reached, the one that the others are
-/// needed for.
+/// Returns the immediate dominator of each node: of all nodes without which it cannot be reached, the one
+/// that all others dominate.
 pub(super) fn by_definition(graph: &Graph) -> Vec<Dominator> {
     let all = reached(graph, None);
     let nodes = graph.rows.len();
@@ -47,7 +47,7 @@ pub(super) fn by_definition(graph: &Graph) -> Vec<Dominator> {
     }
     let mut immediate: Vec<Dominator> =
         all.iter().map(|reached| if *reached { Roots } else { Unreachable }).collect();
-    // Dominators of a node are dominated by one another: the last has one less than the node has.
+    // The dominators of a node form a chain: the immediate one has one dominator fewer than the node.
     for (node, dominated) in (0u32..).zip(&dominated) {
         for other in dominated {
             if dominators[*other as usize] == dominators[node as usize] + 1 {
@@ -58,8 +58,8 @@ pub(super) fn by_definition(graph: &Graph) -> Vec<Dominator> {
     immediate
 }
 
-/// The same for large graphs: from each node to the nearest common dominator of those that lead to it, until nothing
-/// changes (Cooper, Harvey, Kennedy).
+/// Does the same for large graphs: moves each node to the nearest common dominator of its predecessors until
+/// nothing changes (Cooper, Harvey, Kennedy).
 pub(super) fn by_iteration(graph: &Graph) -> Vec<Dominator> {
     let nodes = graph.rows.len();
     let outside = graph.len();
@@ -115,12 +115,12 @@ pub(super) fn by_iteration(graph: &Graph) -> Vec<Dominator> {
     above[..nodes].iter().map(dominator).collect()
 }
 
-/// A dominator tree, naively.
+/// A dominator tree, computed naively.
 pub(super) struct Naive {
-    /// By node.
+    /// Retained weight by node.
     pub(super) retained: Vec<u64>,
     pub(super) counts: Vec<u32>,
-    /// The nodes in the order in which they are to be.
+    /// Nodes in the expected order.
     pub(super) nodes: Vec<u32>,
     pub(super) reachable: u32,
 }
@@ -150,7 +150,7 @@ impl Naive {
                 counts[above as usize] += counts[*node as usize];
             }
         }
-        // Where something weighs nothing, the number of nodes tells more than the number of the node.
+        // If the weight of a node is 0, the number of nodes decides before the node number.
         let weightless = graph.weights.contains(&0);
         let key = |node: &u32| {
             let retained = retained[*node as usize];
@@ -170,7 +170,7 @@ impl Naive {
     }
 }
 
-/// The dominators that an order tells: of the subtrees that a node lies in, the innermost.
+/// Returns the dominators that follow from an order: the innermost of the subtrees that contain a node.
 fn of_order(order: &Order) -> Vec<Dominator> {
     let mut found = vec![Unreachable; order.nodes.len()];
     let mut open: Vec<(u32, u32)> = Vec::new();
@@ -184,7 +184,7 @@ fn of_order(order: &Order) -> Vec<Dominator> {
     found
 }
 
-/// Compares an order with what it should be.
+/// Compares an order with the expected one.
 pub(super) fn check(graph: &Graph, order: &Order, dominators: &[Dominator]) {
     let naive = Naive::new(graph, dominators);
     assert_eq!(order.reachable, naive.reachable, "reachable nodes");

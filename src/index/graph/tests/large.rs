@@ -1,14 +1,14 @@
-//! Large graphs: deep, wide, round, and random ones against a slower algorithm.
+//! Large graphs: deep, wide, cyclic, and random ones compared with a slower algorithm.
 
 use super::definition::{by_iteration, check};
 use super::{Graph, Input, Numbers, arena};
 use crate::graph::graph_view::NONE;
 
-/// Nothing may recurse, or look at a chain once for each of its nodes.
+/// Nothing may recurse, or traverse a chain once for each of its nodes.
 const DEEP: u32 = 10_000_000;
 const WIDE: u32 = 1_000_000;
 
-/// Checks that each node is dominated by the one that is first in this order, all in one chain.
+/// Checks that the nodes form a single chain of dominators in this order.
 fn check_chain(input: &Input, at: impl Fn(u32) -> u32) {
     let (_dir, arena) = arena(1 << 30);
     let order = input.order(&arena);
@@ -64,7 +64,7 @@ fn a_wide_star() {
     }
 }
 
-/// A heap as heaps are: lists, trees, classes with statics, and references across.
+/// A graph like a real heap: lists, trees, classes with statics, and references across.
 fn heap_like(nodes: u32, seed: u64) -> Graph {
     let mut numbers = Numbers(seed);
     let mut graph = Graph::new(vec![Vec::new(); nodes as usize], &[]);
@@ -103,7 +103,7 @@ fn heap_like(nodes: u32, seed: u64) -> Graph {
 
 #[test]
 fn large_random_graphs() {
-    // More than a chunk of each loop: whole ones, and parts.
+    // More than one chunk in each loop: complete and incomplete ones.
     for (nodes, seed) in [(65_536, 1), (3 * 65_536 - 1, 2), (300_007, 3)] {
         let graph = heap_like(nodes, seed);
         let dominators = by_iteration(&graph);

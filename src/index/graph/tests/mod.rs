@@ -1,5 +1,5 @@
-//! The algorithms together: random graphs against the definition of dominators, shapes at the edge of what the
-//! algorithms tell apart, large graphs, and the stored tree against a naive one.
+//! Tests of the algorithms together: random graphs against the definition of dominators, small shapes that
+//! are edge cases, large graphs, and the stored tree against a naive one.
 
 mod definition;
 mod large;
@@ -27,11 +27,11 @@ use hprof_input::progress::Quiet;
 /// A graph as plain data.
 #[derive(Clone, Default)]
 struct Graph {
-    /// The targets of each node, in any order, with duplicates.
+    /// Targets of each node, in any order, with duplicates.
     rows: Vec<Vec<u32>>,
-    /// The label of each node; [`NONE`] for none.
+    /// Label of each node; [`NONE`] for none.
     labels: Vec<u32>,
-    /// What each label stands for: a node, of which none is there twice, or [`NONE`].
+    /// Target of each label: distinct nodes, or [`NONE`].
     hubs: Vec<u32>,
     /// Ascending.
     roots: Vec<u32>,
@@ -42,7 +42,7 @@ struct Graph {
 }
 
 impl fmt::Debug for Graph {
-    /// What matters of it, so that a case that fails can be read.
+    /// Prints what is needed to read a failed case.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = (0..self.len()).zip(&self.rows).filter(|(_, row)| !row.is_empty());
         let labels =
@@ -56,7 +56,7 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// A graph without labels in which each node weighs one.
+    /// Creates a graph without labels in which each node has weight 1.
     fn new(rows: Vec<Vec<u32>>, roots: &[u32]) -> Self {
         let nodes = rows.len();
         let (labels, weights) = (vec![NONE; nodes], vec![1; nodes]);
@@ -67,7 +67,7 @@ impl Graph {
         u32::try_from(self.rows.len()).unwrap()
     }
 
-    /// All targets of a node, that of its label among them.
+    /// Returns all targets of a node, including that of its label.
     fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let hub = self.hubs.get(self.labels[node as usize] as usize).copied();
         self.rows[node as usize].iter().copied().chain(hub.filter(|hub| *hub != NONE))
@@ -86,7 +86,7 @@ impl Graph {
     }
 }
 
-/// A graph as the algorithms take it.
+/// Input of the algorithms.
 struct Input {
     rows: AdjacencyLists,
     column: Vec<u8>,
@@ -97,7 +97,7 @@ struct Input {
 }
 
 impl Input {
-    /// A large graph without labels in which each node weighs one.
+    /// Creates a large graph without labels in which each node has weight 1.
     fn large(nodes: u32, roots: &[u32], row: impl FnMut(u32, &mut Vec<u32>)) -> Self {
         Self {
             rows: rows_by(nodes, row),
@@ -109,7 +109,7 @@ impl Input {
         }
     }
 
-    /// The dominator tree, in order.
+    /// Returns the ordered dominator tree.
     fn order(&self, arena: &ScratchArena) -> Order {
         let labels = Labels { column: &self.column, width: self.width, targets: &self.hubs };
         let graph = GraphView { lists: self.rows.view(), labels: &labels, roots: &self.roots };
@@ -121,7 +121,7 @@ impl Input {
     }
 }
 
-/// Rows that `row` fills.
+/// Creates the lists that `row` fills.
 fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> AdjacencyLists {
     let mut encoder = Encoder::new(0, 0);
     let mut targets = Vec::new();
@@ -135,7 +135,7 @@ fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> AdjacencyList
     AdjacencyLists { groups, bytes: encoded.bytes.into(), objects: nodes, edges: encoded.edges }
 }
 
-/// Rows transposed around.
+/// Transposes lists.
 fn transposed(rows: &AdjacencyLists, arena: &ScratchArena, memory: u64) -> AdjacencyLists {
     let (mut bytes, mut lengths, mut edges) = (Vec::new(), Vec::new(), 0);
     let take = |part: super::adjacency::Encoded| {
@@ -148,7 +148,7 @@ fn transposed(rows: &AdjacencyLists, arena: &ScratchArena, memory: u64) -> Adjac
     AdjacencyLists { groups: ends(&lengths, 0), bytes: bytes.into(), objects: rows.len(), edges }
 }
 
-/// Where groups of these lengths start, and the last one ends.
+/// Returns the start of each group, given the lengths, followed by the end of the last one.
 fn ends(lengths: &[u64], first: u64) -> crate::storage::checked_column::CheckedColumn<U64> {
     let mut at = first;
     let mut ends = vec![U64::new(at)];
@@ -168,14 +168,14 @@ fn weights_by(units: &[u64], unit: u64) -> Weights {
     Weights { apart: apart.map(|(node, units)| (node, *units)).collect(), codes, unit }
 }
 
-/// A room with a directory of its own.
+/// Creates a scratch arena in a directory of its own.
 fn arena(bytes: u64) -> (TempDir, ScratchArena) {
     let dir = tempfile::tempdir().unwrap();
     let arena = ScratchArena::new(dir.path().to_owned(), bytes);
     (dir, arena)
 }
 
-/// A generator of numbers that needs no luck: the same in every run.
+/// A deterministic generator of numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -189,7 +189,9 @@ impl Numbers {
     }
 }
 
-/// A portion of so many cases as `tests/kit/portion.rs` has it, all with `HPROF_CLI_WHOLE_TESTS=1`; the same in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=100000 cargo test`.
+/// Returns a configuration with a share of `cases` as in `tests/kit/portion.rs`, all with
+/// `HPROF_CLI_WHOLE_TESTS=1`; the same cases in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM
+/// PROPTEST_CASES=100000 cargo test`.
 fn property(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 5000, ..Config::default() };
     if config.rng_seed == RngSeed::Random {

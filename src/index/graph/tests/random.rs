@@ -13,22 +13,22 @@ use super::{Graph, arena, property};
 use crate::graph::graph_view::NONE;
 use crate::storage::scratch::ScratchArena;
 
-/// A part of a graph. Numbers of nodes are taken modulo how many there are.
+/// A component of a graph. Node numbers are taken modulo the number of nodes.
 #[derive(Debug, Clone)]
 enum Part {
     Edges(Vec<(u32, u32)>),
-    /// From a node to the one before or behind it, so many times.
+    /// `length` edges, each to the next or the previous node.
     Chain {
         from: u32,
         length: u32,
         down: bool,
     },
-    /// A chain that leads back.
+    /// A chain that returns to its start.
     Cycle {
         from: u32,
         length: u32,
     },
-    /// Two ways to the same node, again and again.
+    /// Consecutive diamonds: two paths to the same node.
     Diamonds {
         from: u32,
         count: u32,
@@ -96,18 +96,18 @@ fn part(nodes: u32) -> impl Strategy<Value = Part> {
     ]
 }
 
-/// What a label stands for.
+/// Target of a label.
 #[derive(Debug, Clone, Copy)]
 enum Hub {
     Nothing,
     Node(u32),
     /// One of the roots.
     Root(u32),
-    /// A node whose references are taken away, or lead to roots only.
+    /// A node whose references are removed, or lead to roots only.
     Leaf(u32),
     RefersToRoots(u32),
     RefersToItself(u32),
-    /// A node that has its own label.
+    /// A node that is the target of its own label.
     OfItself(u32),
 }
 
@@ -124,12 +124,12 @@ fn hub(nodes: u32) -> impl Strategy<Value = Hub> {
     ]
 }
 
-/// How weights are chosen.
+/// Strategies for weights.
 fn weights(nodes: usize) -> impl Strategy<Value = Vec<u64>> {
     let of = |weight: BoxedStrategy<u64>| prop::collection::vec(weight, nodes);
     prop_oneof![
         3 => of((1..4u64).boxed()),
-        // Where a byte and the buckets of the sort end.
+        // Boundaries of a byte and of the buckets of the sort.
         2 => of(prop_oneof![1..300u64, 250..260u64, 21_840..21_850u64, 65_530..65_540u64].boxed()),
         2 => of(prop_oneof![Just(0), 0..3u64, 65_534..65_536u64].boxed()),
         1 => of(prop_oneof![1..3u64, (1u64 << 32)..(1 << 40)].boxed()),
@@ -143,7 +143,7 @@ fn graph(nodes: std::ops::Range<u32>, parts: usize) -> impl Strategy<Value = Gra
         let few = prop::collection::vec(0..nodes, 0..5);
         let many = prop::collection::vec(0..nodes, 0..nodes as usize);
         let hubs = prop::collection::vec(hub(nodes), 0..6);
-        // Behind the hubs are labels that stand for nothing.
+        // Labels after the hubs have no target.
         let labels = prop::collection::vec(0..7u32, nodes as usize);
         (
             prop::collection::vec(part(nodes), 0..=parts),
@@ -173,7 +173,7 @@ fn graph(nodes: std::ops::Range<u32>, parts: usize) -> impl Strategy<Value = Gra
     nodes.prop_flat_map(sized)
 }
 
-/// A permutation of so many numbers.
+/// Returns a permutation of the numbers below `nodes`.
 fn shuffle(nodes: u32, stride: u32) -> impl Fn(u32) -> u32 {
     let mut stride = u64::from(stride % nodes);
     while gcd(stride, u64::from(nodes)) != 1 {
@@ -186,7 +186,7 @@ fn gcd(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { gcd(other, one % other) }
 }
 
-/// Adds a label. No node is the hub of two.
+/// Adds a label. No node is the target of two labels.
 fn set_hub(graph: &mut Graph, hub: Hub) {
     let label = u32::try_from(graph.hubs.len()).unwrap();
     let node = match hub {
@@ -214,7 +214,7 @@ fn set_hub(graph: &mut Graph, hub: Hub) {
 }
 
 thread_local! {
-    /// One for all cases of a test: what the ones before left in it is there for the next.
+    /// One arena for all cases of a test: each case finds what the previous ones left in it.
     static ROOM: OnceCell<(TempDir, ScratchArena)> = const { OnceCell::new() };
 }
 

@@ -1,10 +1,10 @@
-//! Graphs of which it is known what dominates what, at the edges of what the algorithms tell apart.
+//! Graphs with known dominators: edge cases of the algorithms.
 
 use super::definition::{by_definition, check};
 use super::{Graph, Input, arena};
 
-/// A long list whose items something else holds too: node 0 holds the list and an array of the items, items have an edge
-/// of their own, so that they stay in the core.
+/// Fills a long list whose items are also referenced from elsewhere: node 0 refers to the list and to an
+/// array of the items; items have an edge of their own, so that they stay in the core.
 fn list_with_items(length: u32) -> impl FnMut(u32, &mut Vec<u32>) {
     let (items, array) = (1 + length, 1 + 2 * length);
     move |node, row| match node {
@@ -31,12 +31,12 @@ fn items_of_a_long_list_that_are_held_elsewhere() {
         let (_dir, arena) = arena(1 << 30);
         check(&graph, &graph.input().order(&arena), &by_definition(&graph));
     }
-    // Step by step up the list this takes 5 * 10^11 steps.
+    // Climbing the list step by step would take 5 * 10^11 steps.
     const LENGTH: u32 = 1_000_000;
     let input = Input::large(2 * LENGTH + 2, &[0], list_with_items(LENGTH));
     let (_dir, arena) = arena(1 << 30);
     let order = input.order(&arena);
-    // The list is one chain; all others lie below node 0.
+    // The list is one chain; all other nodes are below node 0.
     assert!(order.nodes.iter().copied().eq(0..2 * LENGTH + 2));
     let ends = |position: u32| if position <= LENGTH && position > 0 { LENGTH + 1 } else { position + 1 };
     assert!(order.ends.iter().copied().skip(1).eq((1..2 * LENGTH + 2).map(ends)));

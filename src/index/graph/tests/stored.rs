@@ -1,4 +1,4 @@
-//! The tree as it is kept, against a naive one.
+//! The stored tree compared with a naive one.
 
 use super::definition::{Dominator, Naive};
 use super::{Graph, Numbers, arena, weights_by};
@@ -9,7 +9,7 @@ use crate::graph::tree_columns::Columns;
 use crate::storage::bit_packed::packed;
 use crate::storage::scratch::{Array, ScratchArena};
 
-/// The tree of an order, as it is after it was written and read.
+/// Returns the tree of an order as it is after writing and reading.
 pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
     let Columns { ends, ends_apart, sizes, sizes_apart, blocks, least: [first, second], reachable_bytes } =
         Columns::new(&arena(1 << 30).1, order, weights.view()).unwrap();
@@ -30,7 +30,7 @@ pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
     tree
 }
 
-/// Asks the tree of a small graph everything.
+/// Compares the results of all queries on the tree of a small graph.
 pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, dominators: &[Dominator]) {
     let tree = stored(order, weights);
     let naive = Naive::new(graph, dominators);
@@ -42,7 +42,7 @@ pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, domi
         .collect();
     let units: Vec<u64> = naive.nodes.iter().map(|node| graph.weights[*node as usize]).collect();
     assert_eq!(tree.objects(), graph.len());
-    // Sums that do not fit are as large as they can be: then differences say nothing.
+    // Sums that overflow saturate: then differences are meaningless.
     let fits = units.iter().map(|units| u128::from(*units) * 8).sum::<u128>() < u128::from(u64::MAX);
     for (position, node) in (0u32..).zip(&naive.nodes) {
         let reachable = position < naive.reachable;
@@ -76,7 +76,7 @@ pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, domi
     Shape::of(parents).check(&tree, &units, 8, u32::MAX);
 }
 
-/// A forest: for each position in preorder that of its parent.
+/// A forest: the parent's position by position in preorder.
 struct Shape {
     parents: Vec<Option<u32>>,
     ends: Vec<u32>,
@@ -102,7 +102,7 @@ impl Shape {
         u32::try_from(self.parents.len()).unwrap()
     }
 
-    /// An order in which nodes have numbers that are not their positions, with `lost` unreachable ones.
+    /// Returns an order in which node numbers differ from positions, with `lost` unreachable nodes.
     fn order(&self, arena: &ScratchArena, lost: u32) -> Order {
         let all = self.len() + lost;
         let array = |number: &dyn Fn(u32) -> u32| {
@@ -115,7 +115,8 @@ impl Shape {
         Order { positions: array(&flip), nodes: array(&flip), ends: array(&end), reachable: self.len() }
     }
 
-    /// Compares a tree of this shape, of which each position weighs `units`. Siblings are looked at up to `most` of each.
+    /// Compares a tree of this shape; `units` are the weights by position. At most `most` siblings of each
+    /// position are compared.
     fn check(&self, tree: &Tree, units: &[u64], unit: u64, most: u32) {
         let mut before = Vec::with_capacity(units.len() + 1);
         before.push(0u64);
@@ -178,7 +179,7 @@ impl Shape {
         for _ in 0..if self.len() == 0 { 0 } else { 2000 } {
             let position = numbers.below(self.len());
             let ancestor = match numbers.below(3) {
-                // One above, at some distance.
+                // An ancestor, at some distance.
                 0 => {
                     let up = |at: &u32| self.parents[*at as usize];
                     let steps = numbers.below(1000) as usize;
@@ -197,7 +198,7 @@ impl Shape {
     }
 }
 
-/// More than three levels of blocks hold.
+/// More positions than three levels of blocks cover.
 const LARGE: u32 = 64 * 64 * 64 + 64 * 64 + 77;
 
 fn check_shape(name: &str, parents: Vec<Option<u32>>, unit: u64, lost: u32) {
@@ -242,7 +243,7 @@ fn a_star_is_kept() {
 
 #[test]
 fn a_comb_is_kept() {
-    // A spine of even positions, with a leaf each; and one whose leaves come last, one behind the other.
+    // A spine of even positions, with a leaf each; and one whose leaves come last, consecutively.
     let early = (0..LARGE).map(|at| if at % 2 == 0 { at.checked_sub(2) } else { Some(at - 1) });
     check_shape("comb", early.collect(), 8, 3);
     let half = LARGE / 2;
@@ -252,7 +253,7 @@ fn a_comb_is_kept() {
 
 #[test]
 fn chains_side_by_side_are_kept() {
-    // So many subtrees end at once: below, at and above what a byte holds.
+    // Numbers of subtrees that end at once: below, at and above what a byte stores.
     let mut parents = Vec::new();
     for length in (1..700u32).chain([253, 254, 255, 256, 64 * 64, 64 * 64 * 64, 1, 65_536]) {
         let first = u32::try_from(parents.len()).unwrap();
@@ -261,7 +262,7 @@ fn chains_side_by_side_are_kept() {
     check_shape("chains", parents, 8, 65);
 }
 
-/// A tree in preorder, of which each node's parent is one of the last `window` that there were when it came.
+/// Returns a tree in preorder, in which the parent of each node is one of the last `window` nodes before it.
 fn random_tree(nodes: u32, window: u32, tops: u32, numbers: &mut Numbers) -> Vec<Option<u32>> {
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize + 1];
     for node in 0..nodes {
