@@ -85,7 +85,7 @@ pub mod open {
     pub use hprof_index::objects::address_index::TooManyObjects;
     pub use hprof_index::open::error::NoRoom;
     pub use hprof_index::open::estimate::{Estimate, NoDisk};
-    pub use hprof_index::open::heap::{StageReport, State};
+    pub use hprof_index::open::heap::{StageReport, StageState};
     pub use hprof_index::storage::memory::{Available, Limit, NoMemory};
     pub use hprof_index::storage::store::Stage;
     pub use hprof_input::file::OpenError;
@@ -141,7 +141,7 @@ pub mod model {
 /// # }
 /// ```
 pub mod sizes {
-    pub use hprof_index::layout::fit::{Evidence, Fit, Source};
+    pub use hprof_index::layout::fit::{Evidence, Fit, LayoutSource};
     pub use hprof_index::layout::object_layout::{Layout, LayoutOverride, Packing};
     pub use hprof_index::layout::sizes::{SizeSource, Sizes};
 }
@@ -253,10 +253,10 @@ pub mod objects {
     pub use hprof_index::graph::adjacency::{AdjacencyLists, Targets};
     pub use hprof_index::objects::address_index::AddressIndex;
     pub use hprof_index::objects::fields::Fields;
-    pub use hprof_index::objects::object_table::Objects as ObjectTable;
-    pub use hprof_index::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
-    pub use hprof_index::objects::roots::{Root, Roots};
-    pub use hprof_parser::class_dump::{ClassDump, Constant, Field, StaticField};
+    pub use hprof_index::objects::object_table::ObjectTable;
+    pub use hprof_index::objects::reader::{Bits, Characters, ObjectReader, Place, Record, Slot};
+    pub use hprof_index::objects::roots::{GcRoot, Roots};
+    pub use hprof_parser::class_dump::{ClassDump, Constant, FieldDeclaration, StaticField};
     pub use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
     pub use hprof_query::objects::label::Labels;
 }

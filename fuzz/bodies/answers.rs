@@ -159,7 +159,7 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     let listed = listing.positions.iter().filter_map(|place| listing::row(graph, &labels, *place));
     listed.for_each(|row| sum.add(&row));
     sum.add(&roots::roots(graph, &labels, &Frames::new(summary, bytes), &Default::default()));
-    let objects = hprof_index::objects::reader::Objects::new(summary, graph, bytes);
+    let objects = hprof_index::objects::reader::ObjectReader::new(summary, graph, bytes);
     sum.add(&loaders::loaders(&objects, &labels, loaders::SortBy::default()));
     sum.add(&loaders::duplicates(summary, graph, &labels));
     let all = (0..graph.objects.len()).collect();

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::answers::{Sum, of_graph, of_summary};
 use super::{DUMP, Place, with_threads};
-use hprof_index::open::heap::State;
+use hprof_index::open::heap::StageState;
 use hprof_index::storage::checked_column::BLOCK_BYTES;
 use hprof_index::storage::store::Stage;
 use hprof_index::{Heap, Quiet};
@@ -87,7 +87,10 @@ fn replaced(right: &Right, stage: Stage, bytes: &[u8]) {
     let reports = Heap::verify_index(&place.file(), &place.options("index"), true);
     let report = reports.ok().and_then(|reports| reports.into_iter().find(|report| report.stage == stage));
     let sealed = report.map(|report| report.state);
-    assert!(matches!(sealed, Some(State::Good | State::Damaged | State::Foreign)), "{sealed:?}");
+    assert!(
+        matches!(sealed, Some(StageState::Good | StageState::Damaged | StageState::Foreign)),
+        "{sealed:?}"
+    );
     // What it says is wrong, as nobody can tell. It is said all the same.
     assert!(with_threads(false, || open(place)).is_some(), "an index that stands in the way");
 }

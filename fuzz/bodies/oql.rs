@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::answers::Sum;
 use super::{DUMP, Place, with_threads};
-use hprof_index::objects::reader::Objects;
+use hprof_index::objects::reader::ObjectReader;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::oql::{Evaluator, Query};
 
@@ -50,7 +50,7 @@ fn ask(query: &Query) -> u64 {
     let Opened { heap, graph } = opened();
     let mut sum = Sum::of_truth();
     let Ok(bytes) = heap.bytes(&Quiet) else { return 0 };
-    let objects = Objects::new(heap.summary(), graph, bytes);
+    let objects = ObjectReader::new(heap.summary(), graph, bytes);
     let evaluator = Evaluator::new(heap, &objects, bytes);
     match evaluator.run(query, Some(ROWS)) {
         Ok(answer) => {

@@ -3,7 +3,7 @@
 use super::Place;
 use super::answers::Sum;
 use hprof_input::file::TextFile;
-use hprof_parser::text::{Event, Reader};
+use hprof_parser::text::{Event, TextReader};
 use hprof_query::classes::text_histogram::histogram;
 use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, show};
 use hprof_query::recordings::stacks;
@@ -34,7 +34,7 @@ pub fn text(bytes: &[u8]) {
 fn lines(bytes: &[u8]) {
     let most = bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
     let mut input = bytes;
-    let mut reader = Reader::new(&mut input);
+    let mut reader = TextReader::new(&mut input);
     let mut last = 0;
     while let Ok(Some((line, event))) = reader.next_event() {
         // The end of a file can be an event of its own.

@@ -45,7 +45,7 @@ pub struct StaticField {
 
 /// An instance field as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct FieldDeclaration {
     /// String id of the name.
     pub name: u64,
     /// The type.
@@ -146,14 +146,14 @@ impl<'a> ClassDump<'a> {
     }
 
     /// The instance fields that the class itself declares.
-    pub fn fields(&self) -> impl Iterator<Item = Field> + use<'a> {
+    pub fn fields(&self) -> impl Iterator<Item = FieldDeclaration> + use<'a> {
         let (mut rest, id_size) = (self.fields, self.id_size);
         let w = id_size.bytes();
         std::iter::from_fn(move || {
             let name = be_id(rest, 0, id_size)?;
             let kind = BasicType::from_code(*rest.get(w)?)?;
             rest = rest.get(w + 1..)?;
-            Some(Field { name, kind })
+            Some(FieldDeclaration { name, kind })
         })
     }
 }

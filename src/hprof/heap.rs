@@ -68,7 +68,7 @@ pub struct PrimitiveArray<'a> {
 
 /// A GC root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Root {
+pub struct RootRecord {
     /// Why it is a root.
     pub kind: RootKind,
     /// Object ID; null occurs.
@@ -99,7 +99,7 @@ pub trait HeapVisitor<'a> {
         let _ = record;
     }
     /// Any of the root sub-records.
-    fn root(&mut self, offset: usize, root: Root) {
+    fn root(&mut self, offset: usize, root: RootRecord) {
         let _ = (offset, root);
     }
     /// Android's HEAP DUMP INFO: the following objects are of this heap (`app`, `zygote`, `image`).
@@ -315,7 +315,7 @@ fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
             let has_serials = kind != JniGlobal;
             visitor.root(
                 at,
-                Root {
+                RootRecord {
                     kind,
                     id: ObjectId(id::<W>(head, 1)),
                     thread: (has_serials && after_id >= 4).then(|| u4(head, 1 + W)),

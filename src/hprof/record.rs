@@ -104,7 +104,7 @@ pub struct LoadClass {
 
 /// STACK FRAME (0x04).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
+pub struct FrameRecord {
     /// Frame id.
     pub id: u64,
     /// String id of the method's name.
@@ -121,7 +121,7 @@ pub struct Frame {
 
 /// STACK TRACE (0x05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trace<'a> {
+pub struct TraceRecord<'a> {
     /// Trace serial number.
     pub serial: TraceSerial,
     /// Thread serial number.
@@ -130,7 +130,7 @@ pub struct Trace<'a> {
     id_size: IdSize,
 }
 
-impl<'a> Trace<'a> {
+impl<'a> TraceRecord<'a> {
     /// The frames' ids, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (frames, id_size) = (self.frames, self.id_size);
@@ -316,9 +316,9 @@ impl<'a> BodyReader<'a> {
     ///
     /// # Errors
     /// If the record is cut.
-    pub fn frame(&self, record: &Record) -> Result<Frame, FormatError> {
+    pub fn frame(&self, record: &Record) -> Result<FrameRecord, FormatError> {
         self.read(record, |body, w| {
-            Some(Frame {
+            Some(FrameRecord {
                 id: self.id(body, 0)?,
                 method: self.id(body, w)?,
                 signature: self.id(body, 2 * w)?,
@@ -333,12 +333,12 @@ impl<'a> BodyReader<'a> {
     ///
     /// # Errors
     /// If the record is cut before its frames.
-    pub fn trace(&self, record: &Record) -> Result<Trace<'a>, FormatError> {
+    pub fn trace(&self, record: &Record) -> Result<TraceRecord<'a>, FormatError> {
         self.read(record, |body, w| {
             let wanted = u64::from(be_u32(body, 8)?) * w as u64;
             let frames = body.get(12..)?;
             let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(frames.len());
-            Some(Trace {
+            Some(TraceRecord {
                 serial: TraceSerial(be_u32(body, 0)?),
                 thread: be_u32(body, 4)?,
                 frames: frames.get(..there)?,

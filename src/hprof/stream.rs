@@ -9,7 +9,7 @@ const LONGEST_HEADER: usize = 31;
 
 /// Something whole that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ReceivedPart {
     /// What.
     pub kind: PartKind,
     /// Bytes of its records' bodies.
@@ -82,7 +82,7 @@ impl StreamScanner {
     /// # Errors
     /// As [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: what follows cannot be followed, and no more may be
     /// given.
-    pub fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(Part)) -> Result<(), FormatError> {
+    pub fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(ReceivedPart)) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             if self.record.is_some() {
                 let here = usize::try_from(self.missing).unwrap_or(usize::MAX).min(bytes.len());
@@ -134,7 +134,7 @@ impl StreamScanner {
     }
 
     /// Notes a record whose body has arrived.
-    fn finish_record(&mut self, seen: &mut dyn FnMut(Part)) {
+    fn finish_record(&mut self, seen: &mut dyn FnMut(ReceivedPart)) {
         if self.missing > 0 {
             return;
         }
@@ -155,7 +155,7 @@ impl StreamScanner {
             _ => None,
         };
         if let Some((kind, bytes)) = part {
-            seen(Part { kind, bytes });
+            seen(ReceivedPart { kind, bytes });
         }
     }
 

@@ -27,4 +27,4 @@ pub use open::error::Error;
 pub use open::heap::Heap;
 pub use open::options::Options;
 pub use scan::error::NoSuchHeapDump;
-pub use storage::column::Column;
+pub use storage::column::IndexColumn;

@@ -20,7 +20,7 @@ pub struct Chunked<'a, R> {
 #[derive(Debug)]
 enum Form {
     Csv,
-    Json(json::Frame),
+    Json(json::DocumentFrame),
 }
 
 impl<'a, R> Chunked<'a, R> {
@@ -40,7 +40,7 @@ impl<'a, R> Chunked<'a, R> {
         beside: &Columns<'_, M>,
         of: &M,
     ) -> io::Result<Self> {
-        let frame = json::Frame::new(command, dump, beside.record(of))?;
+        let frame = json::DocumentFrame::new(command, dump, beside.record(of))?;
         Ok(Self { columns, form: Form::Json(frame) })
     }
 

@@ -79,12 +79,12 @@ pub fn document(value: &impl Serialize) -> io::Result<Vec<u8>> {
 
 /// A document without its rows, for rows that several threads write: what comes before and after them.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct DocumentFrame {
     document: Vec<u8>,
     rows_at: usize,
 }
 
-impl Frame {
+impl DocumentFrame {
     /// The document that [`write()`] writes.
     ///
     /// # Errors

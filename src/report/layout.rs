@@ -15,7 +15,7 @@ const LEAST: usize = 4;
 
 /// A column that needs room.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
+pub(super) struct ColumnWidth {
     /// What its widest cell takes.
     pub(super) width: usize,
     /// What it needs before secondary columns are left out.
@@ -38,9 +38,9 @@ fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
 /// By column: how wide its cells may be; `None` of a column that is left out. Secondary columns go first. Then columns that
 /// can be shortened lose what is too much, those of the lowest priority first, the widest of several most. If that is not
 /// enough, any text does, and at last columns are left out from the right.
-pub(super) fn rooms(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
+pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     // Texts can always be longer: they do not displace other columns for more than half of the line.
-    let wanted = |column: &Column| match column.fit {
+    let wanted = |column: &ColumnWidth| match column.fit {
         Fit::Cut { .. } | Fit::Wrap => Some(column.wanted.min(terminal / 2)),
         _ => Some(column.wanted),
     };
@@ -67,14 +67,14 @@ pub(super) fn rooms(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
 
 /// By column: how wide its cells may be, of columns that have to stay. Where nothing is left to shorten, lines are longer than
 /// the terminal is wide: a number is never cut.
-pub(super) fn shrunk(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
+pub(super) fn shrunk(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     let mut rooms: Vec<Option<usize>> = columns.iter().map(|column| Some(column.width)).collect();
     shorten(columns, &mut rooms, terminal);
     rooms
 }
 
 /// Takes what is too much from columns that can be shortened, and from any text if that is not enough.
-fn shorten(columns: &[Column], rooms: &mut [Option<usize>], terminal: usize) {
+fn shorten(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize) {
     let flexible = by_priority(columns, |fit| match fit {
         Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
         Fit::Wrap => Some(u8::MAX),
@@ -93,7 +93,7 @@ fn shorten(columns: &[Column], rooms: &mut [Option<usize>], terminal: usize) {
 }
 
 /// Columns with their priorities, lowest first, the last of several first.
-fn by_priority(columns: &[Column], of: impl Fn(Fit) -> Option<u8>) -> Vec<(u8, usize)> {
+fn by_priority(columns: &[ColumnWidth], of: impl Fn(Fit) -> Option<u8>) -> Vec<(u8, usize)> {
     let all = columns.iter().enumerate();
     let mut found: Vec<_> = all.filter_map(|(at, column)| Some((of(column.fit)?, at))).collect();
     found.sort_by_key(|(priority, at)| (*priority, Reverse(*at)));

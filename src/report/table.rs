@@ -217,7 +217,7 @@ impl Builder {
             Some(terminal) if layout::total(widths.iter().copied()) > terminal => {
                 let column = |(column, width): (&usize, &usize)| {
                     let header = self.columns.get(*column)?;
-                    Some(layout::Column {
+                    Some(layout::ColumnWidth {
                         width: *width,
                         wanted: measure(*column, fit::wanted),
                         least: measure(*column, fit::least),
@@ -225,7 +225,8 @@ impl Builder {
                         is_text: header.align == Align::Left,
                     })
                 };
-                let columns: Vec<layout::Column> = shown.iter().zip(&widths).filter_map(column).collect();
+                let columns: Vec<layout::ColumnWidth> =
+                    shown.iter().zip(&widths).filter_map(column).collect();
                 let rooms = if before.is_none() { layout::rooms } else { layout::shrunk };
                 rooms(&columns, terminal)
             }

@@ -11,7 +11,7 @@ use hprof_query::classes::loaders::{self, SortBy};
 use hprof_query::dominators::retained;
 use hprof_query::dominators::retained_sets::{self, Sets};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
 use roaring::RoaringBitmap;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
     let labels = Labels::new(heap, graph, bytes);
-    let rows = loaders::loaders(&Objects::new(summary, graph, bytes), &labels, SortBy::Retained);
+    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, SortBy::Retained);
     loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use hprof_index::{Heap, ObjectGraph, Options, Quiet};
 use hprof_query::objects::collections::{Collections, Kind};
-use hprof_query::objects::reader::{Bits, Objects};
+use hprof_query::objects::reader::{Bits, ObjectReader};
 
 /// A heap, opened.
 struct Zoo<'a> {
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     heap: &'a Heap,
     graph: &'a ObjectGraph,
 }
@@ -47,7 +47,7 @@ fn with_zoo(dump: &str, test: impl FnOnce(&Zoo<'_>)) {
     let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
     let path = Path::new("samples/jdk").join(dump);
     let (heap, graph) = Heap::open_graph(&path, &options, &Quiet).unwrap();
-    let objects = Objects::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
+    let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
     test(&Zoo { objects, heap: &heap, graph: &graph });
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::kit::dump::{self, Dump};
-use hprof_index::layout::fit::Source;
+use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::object_layout::{Layout, Packing};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
@@ -195,7 +195,7 @@ fn layouts_are_those_of_the_flags() {
         let heap = Dump::at(Some(&path)).open();
         let fit = Sizes::new(heap.summary(), None).fit;
         assert_eq!(fit.layout, layout_of(&name), "{name}: {:?}", fit.evidence);
-        assert_eq!((fit.source, fit.sizes_stated), (Source::Distances, false), "{name}");
+        assert_eq!((fit.source, fit.sizes_stated), (LayoutSource::Distances, false), "{name}");
         assert!(fit.evidence.classes_exact >= 150, "{name}: {:?}", fit.evidence);
         seen.push(fit.layout.to_string());
     }

@@ -16,7 +16,7 @@ use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::instances::{self, Question, SortBy};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::refs::{Direction, Refs};
 use hprof_query::objects::show::{Shower, Value};
 use hprof_query::paths::steps::View;
@@ -84,7 +84,7 @@ impl Opened {
         let classes = ClassSet::new(self.summary(), &self.graph, &selections, subclasses);
         let conditions: Vec<Condition> = conditions.iter().map(|text| text.parse().unwrap()).collect();
         let labels = Labels::new(&self.heap, &self.graph, bytes(&self.heap));
-        let objects = Objects::new(self.summary(), &self.graph, bytes(&self.heap));
+        let objects = ObjectReader::new(self.summary(), &self.graph, bytes(&self.heap));
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
         let question = Question {
             classes: &classes,
@@ -261,7 +261,7 @@ fn conditions_that_make_no_sense_are_refused() {
     ] {
         let conditions = [text.parse().unwrap()];
         let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
-        let objects = Objects::new(opened.summary(), &opened.graph, bytes(&opened.heap));
+        let objects = ObjectReader::new(opened.summary(), &opened.graph, bytes(&opened.heap));
         let error = Filter::new(&objects, &labels, &conditions, &classes).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
@@ -380,7 +380,7 @@ fn classes_add_up() {
 fn loaders_define_what_the_dump_says() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
-        let objects = Objects::new(opened.summary(), &opened.graph, bytes(&opened.heap));
+        let objects = ObjectReader::new(opened.summary(), &opened.graph, bytes(&opened.heap));
         let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
         let mut defined: HashMap<u64, u64> = HashMap::new();
         for reference in opened.raw.references.values().flatten() {
@@ -453,7 +453,7 @@ fn a_loader_with_a_field_named_parent() {
     let dump = Dump::written(&model.write(&hprof_writer::Options::hotspot()));
     let (heap, graph) = dump.open_graph();
     let labels = Labels::new(&heap, &graph, bytes(&heap));
-    let objects = Objects::new(heap.summary(), &graph, bytes(&heap));
+    let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
     let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
     let parent =
         |loader: hprof_writer::ObjectId| rows.iter().find(|row| row.id == ObjectId(loader.0)).unwrap().parent;
@@ -491,7 +491,7 @@ fn conditions_on_what_is_no_string() {
     let find = |condition: &str| -> Vec<u64> {
         let conditions = [condition.parse().unwrap()];
         let labels = Labels::new(&heap, &graph, bytes(&heap));
-        let objects = Objects::new(heap.summary(), &graph, bytes(&heap));
+        let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
         let question = Question {
             classes: &classes,

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, Quiet};
 use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::{BasicType, IdSize, RootKind};
 
 /// A heap read the plain way: every reference of every object.
@@ -25,7 +25,7 @@ struct Records {
     references: HashMap<u64, Vec<u64>>,
     fields: HashMap<u64, (u64, Vec<u8>)>,
     primitives: Vec<(u64, BasicType)>,
-    roots: Vec<Root>,
+    roots: Vec<RootRecord>,
 }
 
 impl<'a> HeapVisitor<'a> for Records {
@@ -49,7 +49,7 @@ impl<'a> HeapVisitor<'a> for Records {
         let fields = record.fields().map(|field| field.kind).collect();
         self.classes.insert(record.id.0, (record.super_class.0, fields));
     }
-    fn root(&mut self, _: usize, root: Root) {
+    fn root(&mut self, _: usize, root: RootRecord) {
         self.roots.push(root);
     }
 }

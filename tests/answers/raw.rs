@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::record::{BodyReader, Record, tag};
 use hprof_parser::{BasicType, Header, IdSize, RootKind, mutf8, names};
 
@@ -67,7 +67,7 @@ impl<'a> HeapVisitor<'a> for Classes<'_> {
         self.raw.class_of.insert(record.id.0, 0);
     }
 
-    fn root(&mut self, _: usize, root: Root) {
+    fn root(&mut self, _: usize, root: RootRecord) {
         if root.kind == RootKind::Unreachable {
             return;
         }

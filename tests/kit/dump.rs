@@ -9,7 +9,7 @@ use hprof_cli::{ObjectIndex, TreePosition};
 use hprof_index::layout::measured;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
-use hprof_index::objects::object_table::Objects;
+use hprof_index::objects::object_table::ObjectTable;
 use hprof_index::{Error, Heap, ObjectGraph, Options, Quiet};
 use hprof_parser::{BasicType, IdSize};
 use tempfile::TempDir;
@@ -148,7 +148,7 @@ pub fn digest(summary: &Summary) -> String {
 }
 
 /// Everything the stage `objects` says, as text to compare.
-fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
+fn digest_objects(objects: &ObjectTable, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
     for index in ObjectIndex::range(objects.all()) {
         let id = objects.addresses.id_of(index);

@@ -9,7 +9,7 @@ use crate::kit::portion;
 use flate2::{Compression as Level, GzBuilder};
 use hprof_index::Error;
 use hprof_index::model::summary::Summary;
-use hprof_index::open::heap::{Heap, State};
+use hprof_index::open::heap::{Heap, StageState};
 use hprof_input::file::Compression;
 use hprof_parser::Header;
 use hprof_parser::record::{BodyReader, Record};
@@ -89,7 +89,7 @@ fn compressed_dumps_answer_as_unpacked_ones_whatever_their_name() {
         assert!(!heap.summary().is_damaged());
         let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
         assert!(
-            reports.len() == 6 && reports.iter().all(|report| report.state == State::Good),
+            reports.len() == 6 && reports.iter().all(|report| report.state == StageState::Good),
             "{reports:?}"
         );
     }

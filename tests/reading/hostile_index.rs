@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::kit::dump::{Dump, bytes, digest, digest_graph};
 use crate::kit::portion;
 use hprof_index::Options as OpenOptions;
-use hprof_index::open::heap::{Heap, State};
+use hprof_index::open::heap::{Heap, StageState};
 use hprof_index::storage::store::Stage;
 use hprof_index::{Error, ObjectGraph, Quiet};
 use hprof_writer::{DumpWriter, Elements, HeapModel, ObjectId, Options, Root, Type, Version, examples};
@@ -37,9 +37,9 @@ pub(crate) fn answers(dump: &Dump) -> (String, String) {
 }
 
 /// The stages whose files are not right.
-fn bad_stages(dump: &Dump) -> Vec<(Stage, State)> {
+fn bad_stages(dump: &Dump) -> Vec<(Stage, StageState)> {
     let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
-    let bad = reports.iter().filter(|report| report.state != State::Good);
+    let bad = reports.iter().filter(|report| report.state != StageState::Good);
     bad.map(|report| (report.stage, report.state)).collect()
 }
 
@@ -82,7 +82,7 @@ impl Indexed {
         fs::write(self.path(), bytes).unwrap();
         let (heap, answers, right) = read(&self.dump);
         if !right {
-            assert_eq!(bad_stages(&self.dump), [(self.stage, State::Damaged)], "{}", what());
+            assert_eq!(bad_stages(&self.dump), [(self.stage, StageState::Damaged)], "{}", what());
             Heap::remove_index(&self.dump.path, &self.dump.options()).unwrap();
             self.check_again(what);
             return Outcome::Void;
@@ -293,7 +293,7 @@ fn a_damaged_block_gives_no_data_and_the_rest_does() {
             assert!(!graph.is_damaged(), "{stage:?}");
         }
         drop((heap, graph));
-        assert_eq!(bad_stages(&indexed.dump), [(stage, State::Damaged)]);
+        assert_eq!(bad_stages(&indexed.dump), [(stage, StageState::Damaged)]);
     }
 }
 
@@ -350,7 +350,7 @@ fn what_is_missing_is_built_again_and_is_the_same() {
         let is_missing = |at: usize| missing >> at & 1 != 0;
         for (at, stage) in STAGES.iter().enumerate().filter(|(at, _)| is_missing(*at)) {
             fs::remove_file(dump.index().join(STAGES[at].name())).unwrap();
-            assert!(bad_stages(&dump).contains(&(*stage, State::Missing)));
+            assert!(bad_stages(&dump).contains(&(*stage, StageState::Missing)));
         }
         let (heap, answers, good) = read(&dump);
         assert!(good && answers == right, "{missing:#b}");
@@ -405,7 +405,7 @@ fn bytes_of_the_unpacked_stage_are_checked() {
         let mut changed = all.clone();
         changed[at] ^= 1 << (at % 8);
         fs::write(&data, &changed).unwrap();
-        assert_eq!(bad_stages(&indexed.dump), [(Stage::Unpacked, State::Damaged)], "byte {at}");
+        assert_eq!(bad_stages(&indexed.dump), [(Stage::Unpacked, StageState::Damaged)], "byte {at}");
         assert!(answers(&indexed.dump) == indexed.answers, "byte {at}");
         assert!(fs::read(&data).unwrap() == all, "byte {at}");
     }
@@ -421,7 +421,10 @@ fn the_index_of_another_dump_is_not_used() {
         fs::copy(other.index().join(stage), dump.index().join(stage)).unwrap();
     }
     let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
-    assert!(reports.len() == 5 && reports.iter().all(|report| report.state == State::Stale), "{reports:?}");
+    assert!(
+        reports.len() == 5 && reports.iter().all(|report| report.state == StageState::Stale),
+        "{reports:?}"
+    );
     let heap = dump.open();
     assert!(
         heap.is_fresh() && heap.notes().join("").contains("belongs to another dump"),

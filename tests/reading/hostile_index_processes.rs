@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hprof_index::Options as OpenOptions;
 use hprof_index::Quiet;
-use hprof_index::open::heap::{Heap, State};
+use hprof_index::open::heap::{Heap, StageState};
 use hprof_writer::{Elements, Options, examples};
 
 use super::hostile_index::{answers, read};
@@ -91,7 +91,7 @@ fn a_process_that_is_killed_leaves_nothing_wrong() {
         assert!(answers(&dump) == right, "killed after {milliseconds} ms");
         let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
         assert!(
-            reports.len() == 5 && reports.iter().all(|report| report.state == State::Good),
+            reports.len() == 5 && reports.iter().all(|report| report.state == StageState::Good),
             "{reports:?}"
         );
     }

@@ -13,8 +13,8 @@ use hprof_index::layout::object_layout::{LayoutOverride, Packing};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
-use hprof_index::objects::object_table::Objects;
-use hprof_index::open::heap::{Heap, State};
+use hprof_index::objects::object_table::ObjectTable;
+use hprof_index::open::heap::{Heap, StageState};
 use hprof_parser::BasicType;
 use hprof_writer::{
     ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, StatedLength, Type, Value, Written,
@@ -192,7 +192,7 @@ fn check_summary(heap: &Heap, arb: &ArbDump, model: &HeapModel, written: &Writte
     assert_eq!(found, offsets);
 }
 
-fn check_objects(heap: &Heap, objects: &Objects, written: &Written, expected: &Expected) {
+fn check_objects(heap: &Heap, objects: &ObjectTable, written: &Written, expected: &Expected) {
     let summary = heap.summary();
     let ids: Vec<u64> = expected.objects.iter().map(|object| object.id).collect();
     assert_eq!(objects.len() as usize, ids.len());
@@ -302,7 +302,7 @@ proptest! {
         prop_assert_eq!(digest_graph(&graph, bytes(&heap), heap.summary().id_size()), all);
         check_objects(&heap, &graph.objects, &written, &expected);
         let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
-        prop_assert!(reports.iter().all(|report| report.state == State::Good), "{:?}", reports);
+        prop_assert!(reports.iter().all(|report| report.state == StageState::Good), "{:?}", reports);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
 use hprof_query::classes::loaders::{self, Duplicate, SortBy};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line as Below, NoRows, Section};
@@ -89,7 +89,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
     let (session, (found, why)) = Session::ask(&args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
-        let rows = loaders::loaders(&Objects::new(summary, graph, bytes), &labels, args.sort);
+        let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, args.sort);
         let found = loader_sets::with_classes(summary, graph, rows, args.sort)?;
         let first = found.groups.iter().take(top.min(MAX_WHY)).filter_map(|group| group.loaders.first());
         let why = loader_sets::why(&View::new(heap, graph, bytes), first.copied());

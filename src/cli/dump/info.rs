@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source as _;
-use hprof_index::layout::fit::Source;
+use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
 use hprof_query::dump::info::{self, HeapDumpInfo, Info};
@@ -429,10 +429,10 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;
     let source = match fit.source {
-        Source::Distances => "fitted to the distances between objects' addresses",
-        Source::StatedSizes => "fitted to sizes that the dump states",
-        Source::Assumed => "assumed: the dump contains nothing to fit it to",
-        Source::Given => "given by --layout",
+        LayoutSource::Distances => "fitted to the distances between objects' addresses",
+        LayoutSource::StatedSizes => "fitted to sizes that the dump states",
+        LayoutSource::Assumed => "assumed: the dump contains nothing to fit it to",
+        LayoutSource::Given => "given by --layout",
     };
     let mut lines = vec![source.to_owned()];
     if fit.sizes_stated {

@@ -10,7 +10,7 @@ use hprof_query::objects::heaps;
 use hprof_query::objects::instances::{self, Question, Row, SortBy};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::{Selection, What};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit, Kind};
@@ -126,7 +126,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Found { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
     let bytes = heap.bytes(&Quiet)?;
-    let (labels, objects) = (Labels::new(heap, graph, bytes), Objects::new(heap.summary(), graph, bytes));
+    let (labels, objects) =
+        (Labels::new(heap, graph, bytes), ObjectReader::new(heap.summary(), graph, bytes));
     let order = match &args.sort {
         Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
         Order::Key(_) => None,
@@ -153,7 +154,7 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
     let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let of_heap =
         args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
     let filter = if (args.conditions.is_empty() && of_heap.is_none()) || classes.is_empty() {

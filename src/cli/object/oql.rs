@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hprof_index::Quiet;
 use hprof_query::objects::meaning;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
     let (session, answer) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
-        let objects = Objects::new(heap.summary(), graph, bytes);
+        let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
             let first = First::new(args, &found, &evaluator);
@@ -153,7 +153,7 @@ fn row_bytes(row: &Row) -> usize {
 
 fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
-    let objects = Objects::new(session.heap.summary(), &session.graph, bytes);
+    let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
     let total = found.total();
     let First { rows: first, has_more } = first;

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use hprof_report::escape;
 use hprof_report::number::{grouped, percent};
-use hprof_report::picture::{self, Canvas, Hue, Node};
+use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
@@ -116,11 +116,11 @@ fn node(
     frame: &Frame<'_>,
     whole: u64,
     href: &dyn Fn(&str) -> Option<String>,
-) -> Node {
+) -> PictureBox {
     let large = frame.called.iter().filter(|(_, called)| called.weight.saturating_mul(MIN_SHARE) >= whole);
     let below =
         |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}{SEPARATOR}{name}") };
-    Node {
+    PictureBox {
         name: name.to_owned(),
         title: format!(
             "{name}\n{} of {}, {}",

@@ -13,7 +13,7 @@ use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_report::html::Links;
 use hprof_report::number::{grouped, human_bytes, percent};
-use hprof_report::picture::{self, Canvas, Hue, Node};
+use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
@@ -194,7 +194,7 @@ fn node(
     whole: u64,
     above: Option<ObjectId>,
     zoom: &dyn Fn(ObjectId) -> Option<String>,
-) -> Node {
+) -> PictureBox {
     let (name, full, to, hue) = match &area.what {
         What::All => {
             ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others)
@@ -224,7 +224,7 @@ fn node(
         What::Object { id, .. } => Some(*id),
         _ => above,
     };
-    Node {
+    PictureBox {
         title: format!("{full}\n{} retained, {}", human_bytes(bytes), percent(bytes, whole)),
         name: format!("{name} {}", human_bytes(bytes)),
         href: to.and_then(zoom),

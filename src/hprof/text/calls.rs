@@ -1,6 +1,6 @@
 //! The table of `cpu=old`, the format of JDK 1.1's `java -prof`.
 
-use super::event::{Event, Method};
+use super::event::{Event, MethodTime};
 use super::scan::{Scan, last_word, rsplit_once};
 use super::trace::class_and_method;
 
@@ -25,7 +25,7 @@ pub(super) fn call(line: &[u8]) -> Event<'_> {
 }
 
 /// Callee and caller. A name may hold spaces, so every space is tried.
-fn two_methods(text: &[u8]) -> Option<(Option<Method<'_>>, Option<Method<'_>>)> {
+fn two_methods(text: &[u8]) -> Option<(Option<MethodTime<'_>>, Option<MethodTime<'_>>)> {
     // A line is up to a megabyte long: no more than this is tried.
     const MOST: usize = 64;
     let spaces = text.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
@@ -37,7 +37,7 @@ fn two_methods(text: &[u8]) -> Option<(Option<Method<'_>>, Option<Method<'_>>)> 
 }
 
 /// `Plain.fib(I)I`; `Some(None)` for a method that the agent did not know.
-fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<Method<'a>>> {
+fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodTime<'a>>> {
     if text == unknown {
         return Some(None);
     }
@@ -49,7 +49,7 @@ fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<Method<'a>>> {
         _ => is_type(result),
     };
     let (class, name) = class_and_method(method)?;
-    is_type.then_some(Some(Method { class, name, signature }))
+    is_type.then_some(Some(MethodTime { class, name, signature }))
 }
 
 /// Whether a text is the signature of a type.

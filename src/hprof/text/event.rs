@@ -50,7 +50,7 @@ pub enum Event<'a> {
         phase: Option<&'a [u8]>,
     },
     /// A frame of the last trace.
-    Frame(Frame<'a>),
+    Frame(TextFrame<'a>),
     /// `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`
     HeapBegin {
         /// Number of objects.
@@ -61,7 +61,7 @@ pub enum Event<'a> {
         date: &'a [u8],
     },
     /// A ROOT line.
-    Root(Root<'a>),
+    Root(TextRoot<'a>),
     /// `CLS 50001f90 (name=java.security.ProtectionDomain[], trace=300000)`
     Class {
         /// Object id of the class object.
@@ -79,9 +79,9 @@ pub enum Event<'a> {
         object: ObjectId,
     },
     /// An OBJ line.
-    Object(Object<'a>),
+    Object(TextObject<'a>),
     /// An ARR line.
-    Array(Array<'a>),
+    Array(TextArray<'a>),
     /// A line below an OBJ: a field that is not null. Also a line below a line that could not be understood.
     Field {
         /// The field's name.
@@ -106,7 +106,7 @@ pub enum Event<'a> {
         date: &'a [u8],
     },
     /// A row of SITES.
-    Site(Site<'a>),
+    Site(AllocationSite<'a>),
     /// `SITES END`
     SitesEnd,
     /// The first line of a ranking.
@@ -119,7 +119,7 @@ pub enum Event<'a> {
         date: &'a [u8],
     },
     /// A row of a ranking.
-    Row(Row<'a>),
+    Row(CpuRow<'a>),
     /// The last line of a ranking.
     RankingEnd(Ranking),
     /// `MONITOR DUMP BEGIN`
@@ -154,7 +154,7 @@ pub enum Event<'a> {
     /// `MONITOR DUMP END`
     MonitorDumpEnd,
     /// A WAIT, WAITED, SLEEP or EXIT line.
-    Wait(Wait<'a>),
+    Wait(MonitorWait<'a>),
     /// `count callee caller time`: the rows of `cpu=old` follow.
     CallsBegin,
     /// A row of `cpu=old`.
@@ -162,9 +162,9 @@ pub enum Event<'a> {
         /// Number of calls.
         count: u64,
         /// The method that was called.
-        callee: Option<Method<'a>>,
+        callee: Option<MethodTime<'a>>,
         /// The method that called.
-        caller: Option<Method<'a>>,
+        caller: Option<MethodTime<'a>>,
         /// Milliseconds.
         time: i64,
     },
@@ -172,7 +172,7 @@ pub enum Event<'a> {
 
 /// A stack frame: `java.lang.String.<init>(String.java:12)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct TextFrame<'a> {
     /// The class.
     pub class: &'a [u8],
     /// The method.
@@ -185,7 +185,7 @@ pub struct Frame<'a> {
 
 /// A root: `ROOT 50000001 (kind=<JNI global ref>, id=1, trace=300000)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Root<'a> {
+pub struct TextRoot<'a> {
     /// The object.
     pub object: ObjectId,
     /// The kind.
@@ -221,7 +221,7 @@ pub enum ClassReference<'a> {
 
 /// An instance: `OBJ 50001f93 (sz=24, trace=300001, class=Plain$Node@500001ae)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Object<'a> {
+pub struct TextObject<'a> {
     /// Object id.
     pub object: ObjectId,
     /// Bytes.
@@ -236,7 +236,7 @@ pub struct Object<'a> {
 
 /// An array: `ARR 50000003 (sz=32, trace=300000, nelems=2, elem type=java.lang.Class[]@50000102)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Array<'a> {
+pub struct TextArray<'a> {
     /// Object id.
     pub object: ObjectId,
     /// Bytes.
@@ -254,7 +254,7 @@ pub struct Array<'a> {
 
 /// A row of SITES.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Site<'a> {
+pub struct AllocationSite<'a> {
     /// Rank, from 1.
     pub rank: u64,
     /// Part of all bytes.
@@ -288,7 +288,7 @@ pub enum Ranking {
 
 /// A row of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row<'a> {
+pub struct CpuRow<'a> {
     /// Rank, from 1.
     pub rank: u64,
     /// Part of the total.
@@ -316,7 +316,7 @@ pub struct MonitorName<'a> {
 
 /// A WAIT, WAITED, SLEEP or EXIT line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait<'a> {
+pub struct MonitorWait<'a> {
     /// Which of them.
     pub kind: WaitKind,
     /// The monitor; none for SLEEP.
@@ -342,7 +342,7 @@ pub enum WaitKind {
 
 /// A method with its signature: `Plain.fib(I)I`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method<'a> {
+pub struct MethodTime<'a> {
     /// The class.
     pub class: &'a [u8],
     /// The name.

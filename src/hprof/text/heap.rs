@@ -1,6 +1,6 @@
 //! HEAP DUMP: ROOT, CLS, OBJ, ARR and the lines below them.
 
-use super::event::{Array, ClassReference, Event, Object, Root};
+use super::event::{ClassReference, Event, TextArray, TextObject, TextRoot};
 use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
@@ -127,7 +127,7 @@ fn object(line: &[u8]) -> Option<Event<'_>> {
     let trace = scan.trace()?;
     scan.literal(b", class=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Object(Object { object, size, trace, class, class_object }))
+    Some(Event::Object(TextObject { object, size, trace, class, class_object }))
 }
 
 #[inline]
@@ -143,7 +143,7 @@ fn array(line: &[u8]) -> Option<Event<'_>> {
     let length = scan.decimal()?;
     scan.literal(b", elem type=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Array(Array { object, size, trace, length, class, class_object }))
+    Some(Event::Array(TextArray { object, size, trace, length, class, class_object }))
 }
 
 /// `Plain$Node@500001ae`; without an id for primitive types.
@@ -173,7 +173,7 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
     scan.literal(b" (kind=<")?;
     let kind = kind(scan.until(b'>')?)?;
     let mut root =
-        Root { object, kind, thread: None, trace: None, frame: None, reference: None, class: None };
+        TextRoot { object, kind, thread: None, trace: None, frame: None, reference: None, class: None };
     while !scan.maybe(b")") {
         scan.literal(b", ")?;
         if scan.maybe(b"name=") {

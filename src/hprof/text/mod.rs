@@ -28,6 +28,6 @@ mod trace;
 
 pub use date::rfc3339;
 pub use event::Event;
-pub use reader::Reader;
+pub use reader::TextReader;
 pub use reader::{END_OF_FILE, is_report};
 pub use serials::Serials;

@@ -1,6 +1,6 @@
 //! MONITOR DUMP, and the lines about waiting.
 
-use super::event::{Event, MonitorName, Wait, WaitKind};
+use super::event::{Event, MonitorName, MonitorWait, WaitKind};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start, whole_hex};
 use super::serials::{self, Serials};
 
@@ -115,5 +115,5 @@ pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
         }
         WaitKind::Exit => Some(monitor_name(trim_start(before).strip_prefix(b"MONITOR ")?)?),
     };
-    Some(Event::Wait(Wait { kind, monitor, time, thread }))
+    Some(Event::Wait(MonitorWait { kind, monitor, time, thread }))
 }

@@ -8,7 +8,7 @@ use super::lines::Lines;
 use super::{calls, heap, monitors, tables, trace};
 
 /// Reads a text report, line by line.
-pub struct Reader<'r> {
+pub struct TextReader<'r> {
     lines: Lines<'r>,
     section: Section,
 }
@@ -68,7 +68,7 @@ impl Section {
 /// What a file that ends too early is said to hold there.
 pub const END_OF_FILE: &[u8] = b"the end of the file";
 
-impl<'r> Reader<'r> {
+impl<'r> TextReader<'r> {
     /// A reader of a text from its start.
     pub fn new(input: &'r mut dyn BufRead) -> Self {
         Self { lines: Lines::new(input), section: Section::Outside }

@@ -1,7 +1,7 @@
 //! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are told apart by spaces: they get wider when numbers
 //! outgrow them.
 
-use super::event::{Event, Ranking, Row, Site};
+use super::event::{AllocationSite, CpuRow, Event, Ranking};
 use super::scan::Scan;
 use crate::TraceSerial;
 
@@ -38,7 +38,7 @@ pub(super) fn site(line: &[u8]) -> Event<'_> {
         let (allocated_bytes, allocated_instances) = (number()?, number()?);
         let trace = TraceSerial(u32::try_from(number()?).ok()?);
         let class = Some(scan.rest()).filter(|class| !class.is_empty())?;
-        Some(Site {
+        Some(AllocationSite {
             rank,
             self_percent,
             accumulated_percent,
@@ -104,7 +104,7 @@ pub(super) fn row(line: &[u8]) -> Event<'_> {
             b"<empty trace>" | b"<empty>" => None,
             name => Some(name),
         };
-        Some(Row { rank, self_percent, accumulated_percent, count, trace, name })
+        Some(CpuRow { rank, self_percent, accumulated_percent, count, trace, name })
     };
     row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Row)
 }

@@ -11,7 +11,7 @@ use crate::RootKind;
 /// What a text says, each line by itself; events without a meaning are left out.
 fn each<T>(text: &str, of: impl Fn(Event<'_>) -> T) -> Vec<(u64, T)> {
     let mut input = BufReader::with_capacity(64, text.as_bytes());
-    let mut reader = Reader::new(&mut input);
+    let mut reader = TextReader::new(&mut input);
     let mut out = Vec::new();
     while let Some((line, event)) = reader.next_event().unwrap() {
         if event != Event::Nothing {
@@ -87,7 +87,7 @@ fn threads() {
 #[test]
 fn traces_and_frames() {
     let trace = |serial, thread, phase| Event::Trace { serial, thread, phase };
-    let frame = |class, method, source, line| Event::Frame(Frame { class, method, source, line });
+    let frame = |class, method, source, line| Event::Frame(TextFrame { class, method, source, line });
     check(
         "",
         "TRACE 300000:\n\t<empty>\nTRACE 300001: (thread=200001)\nTRACE 1073: (thread=1) (from VM_START phase of JVM)\n\
@@ -131,7 +131,7 @@ fn traces_and_frames() {
 
 #[test]
 fn roots() {
-    let root = |object, kind| Root {
+    let root = |object, kind| TextRoot {
         object,
         kind,
         thread: None,
@@ -144,7 +144,7 @@ fn roots() {
     let cases = [
         (
             "ROOT 50000a (kind=<thread>, id=200001, trace=300001)",
-            Root {
+            TextRoot {
                 thread: Some(200_001),
                 trace: Some(TraceSerial(300_001)),
                 ..root(ObjectId(0x50_000a), RootKind::ThreadObject)
@@ -153,7 +153,7 @@ fn roots() {
         ("ROOT 500001ac (kind=<unknown>)", unknown),
         (
             "ROOT 1 (kind=<JNI global ref>, id=1f, trace=300000)",
-            Root {
+            TextRoot {
                 reference: Some(0x1f),
                 trace: Some(TraceSerial(300_000)),
                 ..root(ObjectId(1), RootKind::JniGlobal)
@@ -161,24 +161,24 @@ fn roots() {
         ),
         (
             "ROOT 1 (kind=<JNI local ref>, thread=7, frame=-1)",
-            Root { thread: Some(7), frame: Some(-1), ..root(ObjectId(1), RootKind::JniLocal) },
+            TextRoot { thread: Some(7), frame: Some(-1), ..root(ObjectId(1), RootKind::JniLocal) },
         ),
         (
             "ROOT 1 (kind=<system class>, name=a.B(, name=x))",
-            Root { class: Some(b"a.B(, name=x)"), ..root(ObjectId(1), RootKind::StickyClass) },
+            TextRoot { class: Some(b"a.B(, name=x)"), ..root(ObjectId(1), RootKind::StickyClass) },
         ),
         ("ROOT 1 (kind=<busy monitor>)", root(ObjectId(1), RootKind::MonitorUsed)),
         (
             "ROOT 1 (kind=<thread block>, thread=9)",
-            Root { thread: Some(9), ..root(ObjectId(1), RootKind::ThreadBlock) },
+            TextRoot { thread: Some(9), ..root(ObjectId(1), RootKind::ThreadBlock) },
         ),
         (
             "ROOT 1 (kind=<Java stack>, thread=9, frame=3)",
-            Root { thread: Some(9), frame: Some(3), ..root(ObjectId(1), RootKind::JavaFrame) },
+            TextRoot { thread: Some(9), frame: Some(3), ..root(ObjectId(1), RootKind::JavaFrame) },
         ),
         (
             "ROOT 1 (kind=<native stack>, thread=9)",
-            Root { thread: Some(9), ..root(ObjectId(1), RootKind::NativeStack) },
+            TextRoot { thread: Some(9), ..root(ObjectId(1), RootKind::NativeStack) },
         ),
         ("ROOT 1 (kind=<interned string>)", root(ObjectId(1), RootKind::InternedString)),
     ];
@@ -220,7 +220,7 @@ fn classes_objects_and_arrays() {
             END,
         ],
     );
-    let object = Object {
+    let object = TextObject {
         object: ObjectId(0xa),
         size: 24,
         trace: TraceSerial(1),
@@ -236,11 +236,11 @@ fn classes_objects_and_arrays() {
             Event::Field { name: b"next", object: ObjectId(5) },
             Event::Field { name: b"inheritedAccess", object: ObjectId(6) },
             Event::Field { name: b"super", object: ObjectId(7) },
-            Event::Object(Object { class: b"Gone", class_object: None, ..object }),
+            Event::Object(TextObject { class: b"Gone", class_object: None, ..object }),
             END,
         ],
     );
-    let array = Array {
+    let array = TextArray {
         object: ObjectId(3),
         size: 32,
         trace: TraceSerial(0),
@@ -256,7 +256,7 @@ fn classes_objects_and_arrays() {
             Event::Array(array),
             Event::Element { index: 0, object: ObjectId(5) },
             Event::Element { index: 1, object: ObjectId(6) },
-            Event::Array(Array { class: b"char []", class_object: None, ..array }),
+            Event::Array(TextArray { class: b"char []", class_object: None, ..array }),
             END,
         ],
     );
@@ -305,7 +305,7 @@ fn sites() {
          SITES END\nSITES BEGIN (ordered by allocated bytes) x\nSITES END\n",
         &[
             Event::SitesBegin { by_allocation: false, date: b"Sat Nov 21 01:58:24 2026" },
-            Event::Site(Site {
+            Event::Site(AllocationSite {
                 rank: 1,
                 self_percent: 21.39,
                 accumulated_percent: 21.39,
@@ -316,7 +316,7 @@ fn sites() {
                 trace: TraceSerial(300_575),
                 class: b"Plain$Node",
             }),
-            Event::Site(Site {
+            Event::Site(AllocationSite {
                 rank: 100_000,
                 self_percent: 100.0,
                 accumulated_percent: 100.0,
@@ -343,7 +343,7 @@ fn sites() {
 fn rankings() {
     let row = |rank, percent: (f64, f64), count, trace, name| {
         let (self_percent, accumulated_percent) = percent;
-        Event::Row(Row { rank, self_percent, accumulated_percent, count, trace, name })
+        Event::Row(CpuRow { rank, self_percent, accumulated_percent, count, trace, name })
     };
     let begin = |ranking, total| Event::RankingBegin { ranking, total, date: b"x" };
     check(
@@ -455,7 +455,7 @@ fn monitor_dumps() {
 #[test]
 fn waiting() {
     let object = MonitorName { name: b"Ljava/lang/Object;", id: None, raw: false };
-    let wait = |kind, monitor, time, thread| Event::Wait(Wait { kind, monitor, time, thread });
+    let wait = |kind, monitor, time, thread| Event::Wait(MonitorWait { kind, monitor, time, thread });
     check(
         "",
         "WAIT: MONITOR Ljava/lang/Object;, timeout=0, thread 200002\n\
@@ -481,7 +481,7 @@ fn waiting() {
 
 #[test]
 fn old_calls() {
-    let method = |class, name, signature| Some(Method { class, name, signature });
+    let method = |class, name, signature| Some(MethodTime { class, name, signature });
     let call = |count, callee, caller, time| Event::Call { count, callee, caller, time };
     check(
         "",

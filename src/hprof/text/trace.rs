@@ -1,6 +1,6 @@
 //! THREAD START, THREAD END, TRACE and frames.
 
-use super::event::{Event, Frame};
+use super::event::{Event, TextFrame};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start};
 
 /// `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`
@@ -58,7 +58,7 @@ pub(super) fn frame(line: &[u8]) -> Option<Event<'_>> {
     let (method, place) = rsplit_once(text.strip_suffix(b")")?, b"(")?;
     let (class, method) = class_and_method(trim_end(method))?;
     let (source, line) = self::place(place);
-    Some(Event::Frame(Frame { class, method, source, line }))
+    Some(Event::Frame(TextFrame { class, method, source, line }))
 }
 
 /// `java.lang.String.<init>`

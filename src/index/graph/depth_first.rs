@@ -5,7 +5,7 @@ use std::io;
 
 use super::core::{Core, Edges};
 use crate::storage::prefetch::prefetch;
-use crate::storage::scratch::{Array, ScratchArena, Stack};
+use crate::storage::scratch::{Array, ScratchArena, ScratchStack};
 
 /// Result of a depth-first search. Number 0 is the virtual root, whose children are all roots. The numbers of
 /// nodes are in their records.
@@ -33,7 +33,7 @@ pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::
         (order[0], parents[0]) = (0, 0);
         // A node may be on the stack several times. The last one that pushed it is its parent, which makes
         // the tree a depth-first one; that number is in its record.
-        let mut stack = Stack::<u32>::new(arena);
+        let mut stack = ScratchStack::<u32>::new(arena);
         core.roots.iter().rev().try_for_each(|root| stack.push(*root))?;
         let mut next = 1u32;
         while let Some(node) = stack.pop() {

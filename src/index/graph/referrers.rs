@@ -8,7 +8,7 @@ use std::io;
 use rayon::prelude::*;
 
 use super::adjacency::{AdjacencyView, Encoded, Encoder, GROUP};
-use super::transpose::{BUCKET, Buckets, EDGE_BYTES, Sink, bucket_count, buckets, too_many};
+use super::transpose::{BUCKET, Buckets, EDGE_BYTES, EdgeSink, bucket_count, buckets, too_many};
 use crate::storage::scratch::ScratchArena;
 
 /// Groups in a chunk.
@@ -33,7 +33,7 @@ pub(crate) fn transpose_lists(
     let nodes = rows.len();
     let groups = nodes.div_ceil(GROUP);
     let chunks = groups.div_ceil(CHUNK) as usize;
-    let each = |chunk: usize, sink: &mut Sink| {
+    let each = |chunk: usize, sink: &mut EdgeSink| {
         let first = u32::try_from(chunk).unwrap_or(u32::MAX).saturating_mul(CHUNK);
         for group in first..first.saturating_add(CHUNK).min(groups) {
             rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target.0, node)));

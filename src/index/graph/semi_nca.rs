@@ -14,9 +14,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
-use super::transpose::{self, Sink, Transposed, TransposedView, bucket_count};
+use super::transpose::{self, EdgeSink, Transposed, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
-use crate::storage::scratch::{Array, ScratchArena, Stack, atomic_u32};
+use crate::storage::scratch::{Array, ScratchArena, ScratchStack, atomic_u32};
 
 /// A node in the forest of processed nodes.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -85,7 +85,7 @@ pub(crate) struct Dominators {
 /// Returns the transposed edges between reached nodes, in preorder numbers, without those of the search tree.
 fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transposed> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
-    let each = |chunk: usize, sink: &mut Sink| {
+    let each = |chunk: usize, sink: &mut EdgeSink| {
         let first = chunk * CHUNK;
         let part = records.get(first..records.len().min(first + CHUNK)).unwrap_or_default();
         for (node, record) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
@@ -120,7 +120,7 @@ fn semidominators(
     for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
         *link = Link { ancestor: *parent, label: number };
     }
-    let mut path = Stack::<u32>::new(arena);
+    let mut path = ScratchStack::<u32>::new(arena);
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
             for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
@@ -216,7 +216,12 @@ fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], firs
 /// Returns the smallest semidominator on the path from `node` up to the first unprocessed ancestor, and
 /// compresses the path. Nodes above `last` are processed.
 #[inline(always)]
-fn least_above(links: &mut [Link], path: &mut Stack<u32>, node: usize, last: usize) -> io::Result<u32> {
+fn least_above(
+    links: &mut [Link],
+    path: &mut ScratchStack<u32>,
+    node: usize,
+    last: usize,
+) -> io::Result<u32> {
     let mut at = node;
     while links[at].ancestor as usize > last {
         #[allow(clippy::cast_possible_truncation)]

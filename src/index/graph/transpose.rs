@@ -34,7 +34,7 @@ pub(crate) fn bucket_count(targets: u32) -> u32 {
 }
 
 /// Receives the edges of one thread.
-pub(crate) struct Sink {
+pub(crate) struct EdgeSink {
     arena: ScratchArena,
     /// Number of edges in a slab, as a power of two.
     slab_bits: u32,
@@ -59,7 +59,7 @@ struct Fill {
     count: usize,
 }
 
-impl Sink {
+impl EdgeSink {
     fn new(arena: &ScratchArena, range: &Range<u32>, slab_bits: u32) -> Self {
         let buckets = range.clone().map(|_| Fill::new()).collect();
         let first = range.start << BUCKET_BITS;
@@ -136,7 +136,7 @@ impl Fill {
 
 /// Edges by bucket of their targets.
 pub(crate) struct Buckets {
-    parts: Vec<Sink>,
+    parts: Vec<EdgeSink>,
     count: usize,
 }
 
@@ -147,15 +147,15 @@ pub(crate) fn buckets(
     range: Range<u32>,
     edges: u64,
     chunks: usize,
-    each: impl Fn(usize, &mut Sink) + Sync,
+    each: impl Fn(usize, &mut EdgeSink) + Sync,
 ) -> io::Result<Buckets> {
     let next = AtomicUsize::new(0);
     let threads = rayon::current_num_threads();
     let slab_bits = (edges / threads as u64 / 8).max(1).ilog2().clamp(*SLAB_BITS.start(), *SLAB_BITS.end());
-    let parts: Vec<Sink> = (0..threads)
+    let parts: Vec<EdgeSink> = (0..threads)
         .into_par_iter()
         .map(|_| {
-            let mut sink = Sink::new(arena, &range, slab_bits);
+            let mut sink = EdgeSink::new(arena, &range, slab_bits);
             loop {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 if chunk >= chunks || sink.error.is_some() {
@@ -305,7 +305,7 @@ mod tests {
         for (source, row) in (0u32..).zip(&rows) {
             row.iter().for_each(|target| expected[*target as usize].push(source + 90_000));
         }
-        let each = |chunk: usize, sink: &mut Sink| {
+        let each = |chunk: usize, sink: &mut EdgeSink| {
             let first = u32::try_from(chunk * 100).unwrap();
             for (source, row) in (first..).zip(rows.iter().skip(chunk * 100).take(100)) {
                 row.iter().for_each(|target| sink.edge(*target, source + 90_000));

@@ -20,7 +20,7 @@ use crate::model::tables::{ClassKind, ClassRow};
 /// Origin of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum LayoutSource {
     /// Fitted to the distances between objects.
     Distances,
     /// Fitted to the sizes that class dumps or ALLOC SITES state.
@@ -38,7 +38,7 @@ pub struct Fit {
     #[serde(flatten)]
     pub layout: Layout,
     /// Origin of the layout.
-    pub source: Source,
+    pub source: LayoutSource,
     /// `true` if instance sizes are those that class dumps state.
     pub sizes_stated: bool,
     /// Agreement with the measurements.
@@ -125,15 +125,15 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     let sizes_stated = states_sizes(summary);
     if summary.version() == Version::V1_0_3 {
         let evidence = Evidence::default();
-        let source = if sizes_stated { Source::StatedSizes } else { Source::Assumed };
+        let source = if sizes_stated { LayoutSource::StatedSizes } else { LayoutSource::Assumed };
         return Fit { layout: Layout::ANDROID, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     let measured = Measured::of(summary, sizes_stated);
     let source = match (measured.is_empty(), sizes_stated || sites) {
-        (true, _) => Source::Assumed,
-        (false, true) => Source::StatedSizes,
-        (false, false) => Source::Distances,
+        (true, _) => LayoutSource::Assumed,
+        (false, true) => LayoutSource::StatedSizes,
+        (false, false) => LayoutSource::Distances,
     };
     // Ties go to the first: common layouts come first, and the packing of the JVM's own version before the
     // other.
@@ -152,7 +152,12 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         }
     }
     best.map_or(
-        Fit { layout: Layout::COMMON, source: Source::Assumed, sizes_stated, evidence: Evidence::default() },
+        Fit {
+            layout: Layout::COMMON,
+            source: LayoutSource::Assumed,
+            sizes_stated,
+            evidence: Evidence::default(),
+        },
         |(_, fit)| fit,
     )
 }

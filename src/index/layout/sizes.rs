@@ -11,7 +11,7 @@
 
 use hprof_parser::BasicType;
 
-use super::fit::{self, Fit, STACK_CHUNK, Shapes, Source};
+use super::fit::{self, Fit, LayoutSource, STACK_CHUNK, Shapes};
 use super::measured;
 use super::measurements::Lengths;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
@@ -61,7 +61,7 @@ impl Sizes {
         let mut fit = fit::fit(summary);
         if let Some(given) = given {
             fit.layout = given.apply(fit.layout);
-            fit.source = Source::Given;
+            fit.source = LayoutSource::Given;
         }
         let layout = fit.layout;
         let own = fit::own_fields(summary, layout.packing, layout.word_bytes);

@@ -1,31 +1,33 @@
-//! The class table: who extends whom, and how many bytes of an instance belong to which class.
+//! Class table: superclasses, subclasses, and the number of bytes of an instance that each class declares.
 //!
-//! A dump can state superclasses that go in circles, and chains of superclasses as long as there are classes. Circles are
-//! cut here, once, where they are met first; whoever goes up or down from class to class does it by this table, and ends.
-//! What a class inherits is not listed again with it: in a long chain that would be the square of it.
+//! A dump can state cyclic superclasses, and chains of superclasses as long as the number of classes. Cycles
+//! are cut here, once, at the first class visited; every traversal of the hierarchy uses this table and
+//! terminates. Inherited members are not listed again for a class: for a long chain the lists would grow with
+//! the square of its length.
 
 use super::tables::{ClassNumber, NONE};
 
-/// Classes by class number, without circles.
+/// Class hierarchy by class number, without cycles.
 #[derive(Debug, Clone)]
 pub struct ClassTable {
-    /// By class number: the superclass; NONE if it has none, or if that would close a circle.
+    /// Superclass by class number; NONE if there is none, or if it would close a cycle.
     superclasses: Vec<u32>,
     /// All classes, superclasses before their subclasses.
     order: Vec<u32>,
-    /// The subclasses of each class, one class after another.
+    /// Subclasses of each class, concatenated.
     subclasses: Vec<u32>,
-    /// By class number: where its subclasses start in `subclasses`; one more for the end.
+    /// Start of each class's subclasses in `subclasses`, by class number, followed by the end.
     starts: Vec<u32>,
-    /// By class number: the nearest superclass that declares fields, or NONE.
+    /// Nearest superclass that declares fields, by class number, or NONE.
     above: Vec<u32>,
-    /// By class number: bytes of the fields that it declares, and of those that it declares or inherits.
+    /// Size of the fields that a class declares, and of all its fields with inherited ones, in bytes, by
+    /// class number.
     bytes: Vec<(u32, u64)>,
 }
 
 impl ClassTable {
-    /// The table of classes with these superclasses, as the dump states them (NONE for none), and with so many bytes of
-    /// fields of their own; both by class number.
+    /// Creates the table of classes with these superclasses, as stated by the dump (NONE for none), and these
+    /// sizes of declared fields, both by class number.
     pub(crate) fn new(mut superclasses: Vec<u32>, own_bytes: Vec<u32>) -> Self {
         let count = superclasses.len();
         superclasses.iter_mut().filter(|class| **class as usize >= count).for_each(|class| *class = NONE);
@@ -57,45 +59,45 @@ impl ClassTable {
         table
     }
 
-    /// The superclass.
+    /// Returns the superclass.
     pub fn superclass(&self, class: ClassNumber) -> Option<ClassNumber> {
         number(&self.superclasses, class)
     }
 
-    /// The nearest superclass that declares fields. From one to the next of these an instance's bytes are read.
+    /// Returns the nearest superclass that declares fields: the class whose fields follow in an instance.
     #[inline]
     pub fn superclass_with_fields(&self, class: ClassNumber) -> Option<ClassNumber> {
         number(&self.above, class)
     }
 
-    /// Bytes of an instance that hold the fields which a class itself declares.
+    /// Returns the size in an instance of the fields that a class itself declares, in bytes.
     #[inline]
     pub fn own_bytes(&self, class: ClassNumber) -> u32 {
         self.bytes.get(class.0 as usize).map_or(0, |(own, _)| *own)
     }
 
-    /// Bytes of an instance that hold all its fields, inherited ones included.
+    /// Returns the size in an instance of all fields of a class, including inherited ones, in bytes.
     #[inline]
     pub fn bytes(&self, class: ClassNumber) -> u64 {
         self.bytes.get(class.0 as usize).map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// A class, its superclass, and so on up.
+    /// Returns a class and all its superclasses, from the class upwards.
     pub fn upwards(&self, class: ClassNumber) -> impl Iterator<Item = ClassNumber> + '_ {
         std::iter::successors(Some(class), |class| self.superclass(*class))
     }
 
-    /// The classes that extend a class directly, by class number.
+    /// Returns the direct subclasses of a class, by class number.
     pub fn subclasses(&self, class: ClassNumber) -> impl ExactSizeIterator<Item = ClassNumber> + '_ {
         row(&self.subclasses, &self.starts, class.0).iter().copied().map(ClassNumber)
     }
 
-    /// All classes, superclasses before their subclasses.
+    /// Returns all classes, superclasses before their subclasses.
     pub fn top_down(&self) -> impl DoubleEndedIterator<Item = ClassNumber> + '_ {
         self.order.iter().copied().map(ClassNumber)
     }
 
-    /// Makes something of each class from what was made of its superclass; by class number.
+    /// Computes a value for each class from that of its superclass; by class number.
     pub fn derive<T>(&self, mut make: impl FnMut(ClassNumber, Option<&T>) -> T) -> Vec<T> {
         let mut made: Vec<Option<T>> = self.superclasses.iter().map(|_| None).collect();
         for class in self.top_down() {
@@ -109,7 +111,8 @@ impl ClassTable {
         made.into_iter().flatten().collect()
     }
 
-    /// What each class has of its own, or else its nearest superclass that has something; by class number.
+    /// Returns the value of each class, inherited from the nearest superclass with a value if it has none of
+    /// its own; by class number.
     pub fn inherit<T: Copy>(&self, own: &[Option<T>]) -> Vec<Option<T>> {
         self.derive(|class, above: Option<&Option<T>>| {
             own.get(class.0 as usize).copied().flatten().or_else(|| above.copied().flatten())
@@ -126,7 +129,7 @@ impl ClassTable {
         }
     }
 
-    /// What each class has together with all its subclasses, by class number.
+    /// Returns the sum over each class and all its subclasses, by class number.
     pub fn totals(&self, mut own: Vec<u64>) -> Vec<u64> {
         for class in self.top_down().rev() {
             let sum = own.get(class.0 as usize).copied().unwrap_or(0);
@@ -143,9 +146,9 @@ fn number(column: &[u32], class: ClassNumber) -> Option<ClassNumber> {
     column.get(class.0 as usize).copied().filter(|number| *number != NONE).map(ClassNumber)
 }
 
-/// Takes the superclass from one class of each circle, and returns those classes.
+/// Removes the superclass of one class of each cycle, and returns those classes.
 fn cut_circles(superclasses: &mut [u32]) -> Vec<u32> {
-    // By class: on which walk it was met, from 1.
+    // By class: the walk that visited it, from 1.
     let mut met = vec![0u32; superclasses.len()];
     let mut cut = Vec::new();
     for walk in (1u32..).take(superclasses.len()) {
@@ -168,7 +171,7 @@ fn cut_circles(superclasses: &mut [u32]) -> Vec<u32> {
     cut
 }
 
-/// The subclasses of each class, one class after another; and where each class's start.
+/// Returns the subclasses of each class, concatenated, and the start of each class's subclasses.
 fn subclasses_of(superclasses: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut pairs: Vec<(u32, u32)> =
         (0u32..).zip(superclasses).map(|(class, superclass)| (*superclass, class)).collect();
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn circles_are_cut_and_chains_are_long() {
-        // 0 <- 1 <- 2, 3 <-> 4 <- 5, 6 is its own superclass, 7 has one that is not there.
+        // 0 <- 1 <- 2, 3 <-> 4 <- 5, 6 is its own superclass, the superclass of 7 does not exist.
         let hierarchy = table(vec![NONE, 0, 1, 4, 3, 4, 6, NONE]);
         let order: Vec<u32> = hierarchy.top_down().map(|class| class.0).collect();
         assert_eq!(order, [0, 1, 2, 7, 3, 4, 5, 6]);
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn only_circles_are_cut_and_superclasses_that_are_not_there_are_none() {
-        // 0 lies below the circle of 2 and 3.
+        // 0 is below the cycle of 2 and 3.
         for (stated, kept) in [
             (vec![1, 2, NONE], vec![1, 2, NONE]),
             (vec![1, 2, 0], vec![NONE, 2, 0]),

@@ -1,22 +1,23 @@
-//! References to objects that a dump does not hold, counted while the references are read.
+//! Dangling references: references to objects that a dump does not contain, counted while the references are
+//! read.
 
 use hprof_parser::ObjectId;
 
-/// Distinct ids that are told apart; more are "at least so many". Sixteen megabytes of them.
+/// Number of distinct IDs that are counted exactly; more give a lower bound. They take 16 MiB.
 const MAX_IDS: usize = 1 << 20;
 
-/// What refers to nothing.
+/// Counts of dangling references and of the missing objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MissingObjects {
-    /// References to objects that are not in the dump.
+    /// Number of dangling references.
     pub references: u64,
-    /// Distinct objects that they name.
+    /// Number of distinct missing objects.
     pub objects: u64,
-    /// Whether there are more of those than were told apart.
+    /// `true` if `objects` is a lower bound.
     pub more: bool,
 }
 
-/// Counts references to objects that are not there.
+/// Counts dangling references.
 #[derive(Debug, Default)]
 pub(crate) struct MissingCounter {
     references: u64,
@@ -25,7 +26,7 @@ pub(crate) struct MissingCounter {
 }
 
 impl MissingCounter {
-    /// Takes ids in any order, as often as they are referred to.
+    /// Adds the IDs of dangling references, in any order, one for each reference.
     pub(crate) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         for id in ids {
             self.references += 1;
@@ -33,7 +34,7 @@ impl MissingCounter {
         }
     }
 
-    /// Takes all that another has counted.
+    /// Adds all counts of another counter.
     pub(crate) fn merge(&mut self, other: Self) {
         self.references += other.references;
         other.ids.into_iter().for_each(|id| self.take(id));
@@ -59,7 +60,7 @@ impl MissingCounter {
         }
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub(crate) fn finish(mut self) -> MissingObjects {
         self.sort();
         MissingObjects { references: self.references, objects: self.ids.len() as u64, more: self.more }

@@ -1,4 +1,4 @@
-//! What is known of a dump without looking at single objects: its summary, its tables, its problems.
+//! Data about a dump that needs no access to single objects: summary, tables, problems.
 
 pub mod class_table;
 pub(crate) mod dangling;

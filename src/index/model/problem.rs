@@ -1,22 +1,22 @@
-//! What is wrong or odd about a dump, as found while reading it.
+//! Problems and oddities found while reading a dump.
 
 use std::fmt;
 
-/// How bad a [`Problem`] is.
+/// Severity of a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Severity {
-    /// Odd, but all of the file was read; what it means for figures, `doctor` says.
+    /// Odd, but the whole file was read; `doctor` explains the effect on counts and sizes.
     Note = 0,
-    /// Part of the dump is missing or unreadable: figures are of what is there.
+    /// Part of the dump is missing or unreadable: counts and sizes cover only what could be read.
     Damage = 1,
 }
 
 /// Declares the kinds of problems with their numbers and names.
 macro_rules! kinds {
     ($($(#[$about:meta])* $kind:ident = $code:literal $name:literal,)*) => {
-        /// What kind of thing a [`Problem`] is.
+        /// Kind of a [`Problem`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum ProblemKind { $($(#[$about])* $kind = $code,)* }
@@ -25,7 +25,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// The name in JSON.
+            /// Returns the name in JSON.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
@@ -36,31 +36,31 @@ macro_rules! kinds {
 kinds! {
     /// The file ends inside a record.
     FileCut = 1 "file_cut",
-    /// The compressed file ends early, or what follows could not be unpacked.
+    /// The compressed file ends early, or the rest could not be unpacked.
     PackedCut = 2 "compressed_file_cut",
-    /// Bytes at the top level that are no record.
+    /// Bytes at the top level that are not a record.
     UnknownRecord = 3 "unknown_record",
-    /// A top-level record that does not hold what it states.
+    /// A top-level record whose body does not match its length.
     BadRecord = 4 "damaged_record",
-    /// Bytes in a heap dump that are no sub-record.
+    /// Bytes in a heap dump that are not a sub-record.
     UnknownSubRecord = 5 "unknown_sub_record",
-    /// A sub-record that does not fit its record.
+    /// A sub-record that extends beyond its record.
     BadSubRecord = 6 "damaged_sub_record",
     /// No record follows where a heap dump record ends.
     LostEnd = 7 "no_record_follows",
     /// The file was copied or stored as if it were text.
     TextMode = 8 "text_mode",
-    /// More places than are listed.
+    /// More damaged regions than are listed.
     MorePlaces = 9 "more_places",
     /// The last heap dump has no end record.
     NoEnd = 10 "no_end_record",
     /// A heap dump record of more than 4 GiB.
     LengthWrapped = 11 "length_wrapped",
-    /// A heap dump record states length 0, and is none.
+    /// A record that states length 0 but is not empty.
     LengthOpen = 12 "length_open",
     /// Segments without a sub-record.
     EmptySegments = 13 "empty_segments",
-    /// Objects with the id of another.
+    /// Objects whose ID another object has.
     RepeatedObjects = 14 "repeated_objects",
     /// Classes dumped more than once.
     RepeatedClasses = 15 "repeated_classes",
@@ -70,18 +70,18 @@ kinds! {
     UnnamedClasses = 17 "unnamed_classes",
     /// Instances with more or fewer bytes than their class declares.
     OddInstances = 18 "odd_instances",
-    /// Arrays that the JVM may have cut.
+    /// Arrays that the JVM may have truncated.
     CutArrays = 19 "cut_arrays",
-    /// A cut dump without its threads: Thread objects are taken as roots.
+    /// A truncated dump without its threads: Thread objects are assumed to be roots.
     ThreadsAssumed = 20 "threads_assumed",
     /// The file ends before a heap dump begins.
     NoHeapDump = 21 "no_heap_dump",
-    /// The last sub-record of a file that is cut.
+    /// The last sub-record of a truncated file.
     CutSubRecord = 22 "cut_sub_record",
 }
 
 impl ProblemKind {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| *kind as u8 == code)
     }
@@ -93,18 +93,18 @@ impl serde::Serialize for ProblemKind {
     }
 }
 
-/// Something wrong or odd about a dump.
+/// A problem or oddity of a dump.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// What kind of thing it is.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// What it is, and what was done about it.
+    /// Description of the problem and its consequence.
     pub text: String,
-    /// Offset in the (unpacked) file, where there is one place.
+    /// Offset in the (unpacked) file, if the problem has a single location.
     pub offset: Option<u64>,
-    /// Bytes that were not read for it.
+    /// Number of bytes skipped because of the problem.
     pub skipped_bytes: u64,
 }
 
@@ -117,7 +117,7 @@ impl Problem {
         Self { severity: Severity::Damage, ..Self::note(kind, text, offset) }
     }
 
-    /// The same, with the bytes that were not read for it.
+    /// Sets the number of skipped bytes.
     pub(crate) fn skipping(self, bytes: usize) -> Self {
         Self { skipped_bytes: bytes as u64, ..self }
     }
@@ -132,24 +132,24 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was read of a dump, and what was not, in numbers: nothing is left out of these, though only the first places
-/// are listed as problems.
+/// Totals of what was read and what was not: these are complete, though only the first damaged regions are
+/// listed as problems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Bytes of the (unpacked) file.
+    /// Size of the (unpacked) file in bytes.
     pub file_bytes: u64,
-    /// Bytes that the file has to have at least, as its last record says; the same as `file_bytes` if nothing is
-    /// missing there; `None` if nobody can tell.
+    /// Minimum size of the complete file by its last record; equal to `file_bytes` if nothing is missing at
+    /// the end; `None` if it cannot be determined.
     pub expected_bytes: Option<u64>,
-    /// Bytes that are there and could not be read.
+    /// Number of bytes in the file that could not be read.
     pub skipped_bytes: u64,
-    /// Places at the top level where records are lost: one or more at each.
+    /// Damaged regions at the top level: each contains one or more records.
     pub lost_records: u64,
-    /// Places in the heap dump where sub-records are lost: one or more at each.
+    /// Damaged regions in the heap dump: each contains one or more sub-records.
     pub lost_places: u64,
-    /// Classes that LOAD CLASS or objects name, and that are not dumped.
+    /// Classes that LOAD CLASS or objects refer to but that are not dumped.
     pub undumped_classes: u64,
-    /// Instances of classes that are not dumped: what their fields are nobody knows.
+    /// Instances of classes that are not dumped: their fields are unknown.
     pub objects_without_class: u64,
     /// Instances with more or fewer bytes than their class declares.
     pub odd_instances: u64,
@@ -157,14 +157,15 @@ pub struct Account {
     pub empty_segments: u64,
     /// Object arrays as long as HotSpot can dump them.
     pub cut_object_arrays: u64,
-    /// The same of primitive arrays.
+    /// Primitive arrays as long as HotSpot can dump them.
     pub cut_primitive_arrays: u64,
-    /// Whether the heap dump itself is not whole: the file is cut in it, or some of it could not be read.
+    /// `true` if the heap dump itself is incomplete: the file is truncated in it, or part of it could not be
+    /// read.
     pub heap_damaged: bool,
 }
 
 impl Account {
-    /// Bytes that were read.
+    /// Returns the number of bytes that were read.
     pub fn read_bytes(&self) -> u64 {
         self.file_bytes.saturating_sub(self.skipped_bytes)
     }

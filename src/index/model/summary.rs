@@ -1,6 +1,7 @@
-//! The stage `summary`: all that is known of a dump without looking at single objects.
+//! The stage `summary`: all data about a dump that needs no access to single objects.
 //!
-//! Facts only. Sizes follow from them by [`crate::layout::sizes`], for the fitted layout or any other.
+//! It contains facts only. [`crate::layout::sizes`] computes sizes from them, for the fitted layout or any
+//! other.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -10,60 +11,60 @@ use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
 use crate::layout::measurements::PRIMITIVE_LENGTHS;
-use crate::storage::column::Column;
+use crate::storage::column::IndexColumn;
 use crate::storage::id_map::IdMap;
 use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, Version};
 
 pub use super::tables::ClassNumber;
 
-/// Id of a class object -> class number.
+/// Class number by the object ID of the class object.
 pub(crate) type ClassIds = IdMap<ObjectId, ClassNumber>;
 
-/// The tables of a summary. Every column is a section of the stage's file.
+/// Tables of a summary. Every column is a section of the stage's file.
 #[derive(Debug, Default)]
 pub struct Tables {
-    pub(crate) facts: Column<FactsRow>,
-    pub(crate) classes: Column<ClassRow>,
-    pub(crate) fields: Column<FieldRow>,
-    pub(crate) statics: Column<StaticRow>,
-    pub(crate) text_ends: Column<TextRow>,
-    pub(crate) text_bytes: Column<u8>,
-    pub(crate) object_lengths: Column<ObjectLengthRow>,
-    pub(crate) elements: Column<ElementsRow>,
-    pub(crate) primitive_lengths: Column<CountRow>,
-    pub(crate) short_arrays: Column<DistanceRow>,
-    pub(crate) class_distances: Column<ClassDistanceRow>,
-    pub(crate) stack_chunks: Column<StackChunkRow>,
-    pub(crate) roots: Column<RootRow>,
-    pub(crate) strings: Column<PlaceRow>,
-    pub(crate) frames: Column<PlaceRow>,
-    pub(crate) traces: Column<PlaceRow>,
-    pub(crate) loads: Column<LoadRow>,
+    pub(crate) facts: IndexColumn<FactsRow>,
+    pub(crate) classes: IndexColumn<ClassRow>,
+    pub(crate) fields: IndexColumn<FieldRow>,
+    pub(crate) statics: IndexColumn<StaticRow>,
+    pub(crate) text_ends: IndexColumn<TextRow>,
+    pub(crate) text_bytes: IndexColumn<u8>,
+    pub(crate) object_lengths: IndexColumn<ObjectLengthRow>,
+    pub(crate) elements: IndexColumn<ElementsRow>,
+    pub(crate) primitive_lengths: IndexColumn<CountRow>,
+    pub(crate) short_arrays: IndexColumn<DistanceRow>,
+    pub(crate) class_distances: IndexColumn<ClassDistanceRow>,
+    pub(crate) stack_chunks: IndexColumn<StackChunkRow>,
+    pub(crate) roots: IndexColumn<RootRow>,
+    pub(crate) strings: IndexColumn<PlaceRow>,
+    pub(crate) frames: IndexColumn<PlaceRow>,
+    pub(crate) traces: IndexColumn<PlaceRow>,
+    pub(crate) loads: IndexColumn<LoadRow>,
     /// `START THREAD` and `END THREAD` records, and GC roots of threads.
-    pub threads: Column<ThreadRow>,
-    pub(crate) segments: Column<SegmentRow>,
-    pub(crate) records: Column<RecordRow>,
-    pub(crate) loaders: Column<LoaderRow>,
-    pub(crate) properties: Column<PairRow>,
-    pub(crate) heaps: Column<PairRow>,
-    pub(crate) problems: Column<ProblemRow>,
-    pub(crate) account: Column<AccountRow>,
-    pub(crate) heap_dumps: Column<HeapDumpRow>,
+    pub threads: IndexColumn<ThreadRow>,
+    pub(crate) segments: IndexColumn<SegmentRow>,
+    pub(crate) records: IndexColumn<RecordRow>,
+    pub(crate) loaders: IndexColumn<LoaderRow>,
+    pub(crate) properties: IndexColumn<PairRow>,
+    pub(crate) heaps: IndexColumn<PairRow>,
+    pub(crate) problems: IndexColumn<ProblemRow>,
+    pub(crate) account: IndexColumn<AccountRow>,
+    pub(crate) heap_dumps: IndexColumn<HeapDumpRow>,
 }
 
-/// All that is known of a dump without looking at single objects.
+/// Data about a dump that needs no access to single objects.
 #[derive(Debug)]
 pub struct Summary {
     tables: Tables,
     facts: FactsRow,
     class_table: OnceLock<ClassTable>,
-    /// Whether what objects hold is not told: texts, numbers, names of threads and loaders.
+    /// `true` if values of objects are hidden: strings, numbers, names of threads and loaders.
     hides_values: bool,
-    /// What was computed from it.
+    /// Cached result of [`Self::derived`].
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// System properties that say which JVM it was, and nothing of its user.
+/// System properties that identify the JVM and reveal nothing about its user.
 const PUBLIC_PROPERTIES: &[&str] = &[
     "java.class.version",
     "java.runtime.name",
@@ -81,7 +82,7 @@ const PUBLIC_PROPERTIES: &[&str] = &[
 ];
 
 impl Summary {
-    /// A summary of these tables; `None` if they do not belong together.
+    /// Creates a summary of these tables; `None` if they are inconsistent.
     pub(crate) fn new(tables: Tables) -> Option<Self> {
         let facts = *tables.facts.first()?;
         tables.account.first()?;
@@ -91,41 +92,42 @@ impl Summary {
             .then(|| Self::of(tables, facts))
     }
 
-    /// A summary of tables that were made together.
+    /// Creates a summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
         Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: OnceLock::new() }
     }
 
-    /// What is computed from the summary alone, once: of the first type that is asked for. Another type is made each time.
+    /// Returns a value computed from the summary alone. The first type requested is cached; any other is
+    /// computed each time.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         match self.derived.get() {
             Some(known) => known.clone().downcast().unwrap_or_else(|_| Arc::new(make())),
             None => {
                 let made = Arc::new(make());
-                // Another thread may have been faster: both made the same.
+                // Another thread may have been faster: both computed the same value.
                 let _ = self.derived.set(made.clone());
                 made
             }
         }
     }
 
-    /// Whether a class has this name.
+    /// Returns `true` if a class has this name.
     pub fn is_named(&self, class: &ClassRow, name: &str) -> bool {
         self.raw_class_name(class) == name.as_bytes()
     }
 
-    /// The same, from which no values are told: dumps hold secrets.
+    /// Sets whether values of objects are hidden: dumps contain secrets.
     pub(crate) fn hiding_values(self, hides_values: bool) -> Self {
         Self { hides_values, ..self }
     }
 
-    /// Whether what objects hold is not told.
+    /// Returns `true` if values of objects are hidden.
     pub(crate) fn hides_values(&self) -> bool {
         self.hides_values
     }
 
-    /// Adds what was read from objects by means of the class table. `texts` are those of the summary, and those that
-    /// the new rows name.
+    /// Adds data read from objects with the class table. `texts` contains the texts of the summary and those
+    /// of the new rows.
     pub(crate) fn with_objects(
         mut self,
         loaders: Vec<LoaderRow>,
@@ -139,17 +141,17 @@ impl Summary {
         self
     }
 
-    /// The tables from which everything else is computed.
+    /// Returns the tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// The numbers that stand alone.
+    /// Returns the scalar values.
     pub fn facts(&self) -> &FactsRow {
         &self.facts
     }
 
-    /// The format's version.
+    /// Returns the version of the format.
     pub fn version(&self) -> Version {
         match self.facts.version {
             0 => Version::V1_0,
@@ -159,28 +161,28 @@ impl Summary {
         }
     }
 
-    /// The size of identifiers.
+    /// Returns the size of identifiers.
     pub fn id_size(&self) -> IdSize {
         if self.facts.id_bytes == 4 { IdSize::Four } else { IdSize::Eight }
     }
 
-    /// The classes, by class number.
+    /// Returns the classes, by class number.
     pub fn classes(&self) -> &[ClassRow] {
         &self.tables.classes
     }
 
-    /// All class numbers with their rows.
+    /// Returns all classes with their numbers.
     pub fn numbered_classes(&self) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
         (0..).map(ClassNumber).zip(self.classes())
     }
 
-    /// One class.
+    /// Returns one class.
     #[inline]
     pub fn class(&self, number: ClassNumber) -> Option<&ClassRow> {
         self.tables.classes.get(number.0 as usize)
     }
 
-    /// Who extends whom, made when it is asked for first.
+    /// Returns the class hierarchy, which is built on the first call.
     pub fn class_table(&self) -> &ClassTable {
         self.class_table.get_or_init(|| {
             let classes = self.classes();
@@ -195,34 +197,34 @@ impl Summary {
         })
     }
 
-    /// The class numbers of all classes that have a class object.
+    /// Returns the class numbers of all classes that have a class object.
     pub(crate) fn class_ids(&self) -> ClassIds {
         let ids = self.numbered_classes().map(|(number, class)| (ObjectId::from(class.id), number));
         ids.filter(|(id, _)| !id.is_null()).collect()
     }
 
-    /// A class's name in Java source form.
+    /// Returns the name of a class in Java source form.
     pub fn class_name(&self, class: &ClassRow) -> &str {
         self.text(class.name.get())
     }
 
-    /// The same, but for comparing names: as bytes.
+    /// Returns the name of a class as bytes, for comparisons.
     pub(crate) fn raw_class_name(&self, class: &ClassRow) -> &[u8] {
         self.raw_text(class.name.get())
     }
 
-    /// The text with this number.
+    /// Returns the text with this number.
     pub fn text(&self, number: u32) -> &str {
         text_pool::text(&self.tables.text_ends, &self.tables.text_bytes, number)
     }
 
-    /// The instance fields that a class declares: name and type.
+    /// Returns the instance fields that a class declares: name and type.
     pub fn fields(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType)> {
         let rows = self.field_rows(class).iter();
         rows.filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
     }
 
-    /// The same, but for comparing names: as bytes.
+    /// Returns the instance fields that a class declares, with names as bytes, for comparisons.
     pub fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
         let rows = self.field_rows(class).iter();
         rows.filter_map(|row| Some((self.raw_text(row.name.get()), BasicType::from_code(row.kind)?)))
@@ -237,13 +239,13 @@ impl Summary {
         self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default()
     }
 
-    /// The static fields of a class: name, type and the value's bits.
+    /// Returns the static fields of a class: name, type and bits of the value.
     pub fn statics(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType, u64)> {
         let text = |name| std::str::from_utf8(name).unwrap_or("");
         self.raw_statics(class).map(move |(name, kind, value)| (text(name), kind, value))
     }
 
-    /// The same, but for comparing names: as bytes.
+    /// Returns the static fields of a class, with names as bytes, for comparisons.
     pub(crate) fn raw_statics(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType, u64)> {
         let first = class.first_static.get() as usize;
         let rows =
@@ -253,34 +255,34 @@ impl Summary {
         })
     }
 
-    /// The boot loader's class of this name.
+    /// Returns the boot loader's class of this name.
     pub fn boot_class(&self, name: &str) -> Option<ClassNumber> {
         let mut classes = self.numbered_classes();
         Some(classes.find(|(_, row)| row.loader.get() == 0 && self.is_named(row, name))?.0)
     }
 
-    /// The class number of java.lang.Class.
+    /// Returns the class number of java.lang.Class.
     pub fn java_lang_class(&self) -> Option<ClassNumber> {
         let number = ClassNumber(self.facts.java_lang_class.get());
         self.class(number).map(|_| number)
     }
 
-    /// Class objects whose distance to the next object is known: class number and bytes.
+    /// Returns the class objects with a known distance to the next object: class number and bytes.
     pub fn class_distances(&self) -> impl Iterator<Item = (ClassNumber, u64)> {
         self.tables.class_distances.iter().map(|row| (ClassNumber(row.class.get()), row.bytes.get()))
     }
 
-    /// Instances of StackChunk by stack size.
+    /// Returns the counts of StackChunk instances by stack size.
     pub fn stack_chunks(&self) -> &[StackChunkRow] {
         &self.tables.stack_chunks
     }
 
-    /// The GC roots, in file order.
+    /// Returns the GC roots, in file order.
     pub fn roots(&self) -> &[RootRow] {
         &self.tables.roots
     }
 
-    /// Number of roots of each kind that occurs.
+    /// Returns the number of roots of each kind that occurs.
     pub fn root_counts(&self) -> Vec<(RootKind, u64)> {
         let mut counts = [0u64; 256];
         for row in self.tables.roots.iter() {
@@ -292,34 +294,34 @@ impl Summary {
         RootKind::ALL.into_iter().map(|kind| (kind, count(kind))).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The offset of a STRING record.
+    /// Returns the offset of a STRING record.
     pub fn string_offset(&self, id: u64) -> Option<u64> {
         let at = self.tables.strings.binary_search_by_key(&id, |row| row.id.get()).ok()?;
         self.tables.strings.get(at).map(|row| row.offset.get())
     }
 
-    /// The places of stack frames, ascending by id.
+    /// Returns the offsets of STACK FRAME records, ascending by ID.
     pub fn frames(&self) -> &[PlaceRow] {
         &self.tables.frames
     }
 
-    /// The places of stack traces, ascending by serial number.
+    /// Returns the offsets of STACK TRACE records, ascending by serial number.
     pub fn traces(&self) -> &[PlaceRow] {
         &self.tables.traces
     }
 
-    /// The class loaders other than the boot loader, ascending by object id.
+    /// Returns the class loaders other than the boot loader, ascending by object ID.
     pub fn loaders(&self) -> &[LoaderRow] {
         &self.tables.loaders
     }
 
-    /// The name of a loader's class, if the loader is in the dump.
+    /// Returns the name of a loader's class, if the loader is in the dump.
     pub fn loader_class(&self, loader: ObjectId) -> Option<&str> {
         let class = self.class(ClassNumber(self.loader(loader)?.class.get()))?;
         Some(self.class_name(class))
     }
 
-    /// The name that a loader was given, if it was given one: `app`.
+    /// Returns the name given to a loader, if any: `app`.
     pub fn loader_name(&self, loader: ObjectId) -> Option<&str> {
         Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty())
     }
@@ -329,45 +331,47 @@ impl Summary {
         self.tables.loaders.get(at)
     }
 
-    /// The JVM's system properties, ascending by key.
+    /// Returns the JVM's system properties, ascending by key.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         let all =
             self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())));
         all.filter(|(key, _)| !self.hides_values || PUBLIC_PROPERTIES.contains(key))
     }
 
-    /// One system property.
+    /// Returns one system property.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Android's heaps: number and name.
+    /// Returns Android's heaps: number and name.
     pub fn heaps(&self) -> impl Iterator<Item = (u32, &str)> {
         self.tables.heaps.iter().map(|row| (row.key.get(), self.text(row.value.get())))
     }
 
-    /// LOAD CLASS records, in the order of the file.
+    /// Returns the LOAD CLASS records, in file order.
     pub fn loads(&self) -> &[LoadRow] {
         &self.tables.loads
     }
 
-    /// START THREAD records, in the order of the file.
+    /// Returns the START THREAD records, in file order.
     pub fn threads(&self) -> &[ThreadRow] {
         &self.tables.threads
     }
 
-    /// What is kept of the records of this tag, in the order of the file: offsets (ALLOC SITES, CPU SAMPLES, HEAP
-    /// SUMMARY, CONTROL SETTINGS), or the serial numbers that they hold (UNLOAD CLASS, END THREAD).
+    /// Returns the stored values of the records with this tag, in file order: offsets (ALLOC SITES, CPU
+    /// SAMPLES, HEAP SUMMARY, CONTROL SETTINGS), or the serial numbers that they contain (UNLOAD CLASS, END
+    /// THREAD).
     pub fn record_values(&self, tag: u8) -> impl Iterator<Item = u64> {
         self.tables.records.iter().filter(move |row| row.tag == tag).map(|row| row.value.get())
     }
 
-    /// How many records of this tag there are, of those that are kept by place or value only.
+    /// Returns the number of records with this tag, of those in [`Self::record_values`].
     pub fn record_count(&self, tag: u8) -> usize {
         self.tables.records.iter().filter(|row| row.tag == tag).count()
     }
 
-    /// Number of STRING, LOAD CLASS, STACK FRAME, STACK TRACE and START THREAD records, in this order.
+    /// Returns the numbers of STRING, LOAD CLASS, STACK FRAME, STACK TRACE and START THREAD records, in this
+    /// order.
     pub fn table_counts(&self) -> [usize; 5] {
         let tables = &self.tables;
         [
@@ -379,22 +383,22 @@ impl Summary {
         ]
     }
 
-    /// The heap dumps of the file, the first thousand.
+    /// Returns the first thousand heap dumps of the file.
     pub fn heap_dumps(&self) -> &[HeapDumpRow] {
         &self.tables.heap_dumps
     }
 
-    /// The segments of the heap dump that was read.
+    /// Returns the segments of the heap dump that was read.
     pub fn segments(&self) -> &[SegmentRow] {
         &self.tables.segments
     }
 
-    /// What is wrong or odd.
+    /// Returns the problems and oddities.
     pub fn problems(&self) -> Vec<Problem> {
         (self.tables.problems.iter())
             .map(|row| Problem {
                 severity: if row.severity == 0 { Severity::Note } else { Severity::Damage },
-                // Kinds have numbers of this version of the index, so this one is known.
+                // Codes of kinds belong to this version of the index, so this one is known.
                 kind: ProblemKind::from_code(row.kind).unwrap_or(ProblemKind::MorePlaces),
                 skipped_bytes: row.skipped_bytes.get(),
                 text: self.text(row.text.get()).to_owned(),
@@ -403,7 +407,7 @@ impl Summary {
             .collect()
     }
 
-    /// What was read of the dump, and what was not, in numbers.
+    /// Returns the totals of what was read and what was not.
     pub fn account(&self) -> Account {
         let row = self.tables.account.first().copied().unwrap_or_default();
         // Without a heap dump no class is dumped.
@@ -426,7 +430,7 @@ impl Summary {
         }
     }
 
-    /// Whether part of the dump is missing or unreadable.
+    /// Returns `true` if part of the dump is missing or unreadable.
     pub fn is_damaged(&self) -> bool {
         self.tables.problems.iter().any(|row| row.severity != 0)
     }

@@ -1,4 +1,4 @@
-//! The rows of the index: what is known of a dump, in the very form in which it stands on disk.
+//! Rows of the index, in the exact form in which they are stored on disk.
 //!
 //! All rows are little-endian and unaligned, so that a mapped section is a slice of rows without a copy.
 //! `docs/index-format.md` describes them byte by byte; a change of any row needs a new
@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use hprof_parser::BasicType;
 
-/// Declares a row and derives what a section of them needs.
+/// Declares row types and derives the traits that a section needs.
 macro_rules! rows {
     ($($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $kind:ty,)* })*) => {$(
         $(#[$about])*
@@ -19,64 +19,65 @@ macro_rules! rows {
     )*};
 }
 
-/// The number of a class: its row in the class table.
+/// Number of a class: its row in the class table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassNumber(pub u32);
 
-/// "None" in columns of class numbers and text numbers.
+/// Marker for "none" in columns of class numbers and text numbers.
 pub const NONE: u32 = u32::MAX;
 
 rows! {
-    /// A class: what its CLASS DUMP and LOAD CLASS say, and what the scan counted.
+    /// A class: contents of its CLASS DUMP and LOAD CLASS, and counts of the scan.
     ClassRow {
-        /// Id of the class object; 0 if the dump has none.
+        /// Object ID of the class object; 0 if the dump has none.
         id: U64,
-        /// Id of the superclass's class object.
+        /// Object ID of the superclass's class object.
         super_id: U64,
-        /// Object id of the loader; 0 for the boot loader.
+        /// Object ID of the loader; 0 for the boot loader.
         loader: U64,
-        /// Object id of the signers.
+        /// Object ID of the signers.
         signers: U64,
-        /// Object id of the protection domain.
+        /// Object ID of the protection domain.
         protection_domain: U64,
         /// Offset of its CLASS DUMP in the file; 0 if it is not dumped.
         offset: U64,
-        /// INSTANCE DUMPs, OBJECT ARRAY DUMPs or PRIMITIVE ARRAY DUMPs of the class.
+        /// Number of INSTANCE DUMPs, OBJECT ARRAY DUMPs or PRIMITIVE ARRAY DUMPs of the class.
         objects: U64,
-        /// INSTANCE DUMPs whose number of field bytes is not what the class declares, as far as that was known.
+        /// Number of INSTANCE DUMPs with more or fewer field bytes than the class declares, where that is
+        /// known.
         deviant: U64,
         /// Text number of the name in Java source form.
         name: U32,
-        /// Class number of the superclass that the dump states, or NONE: it can lead in a circle, which
-        /// [`super::class_table::ClassTable`] does not.
+        /// Class number of the superclass that the dump states, or NONE: unlike those of
+        /// [`super::class_table::ClassTable`], superclasses can be cyclic.
         super_class: U32,
-        /// The instance size that the CLASS DUMP states.
+        /// Instance size stated by the CLASS DUMP.
         stated_size: U32,
-        /// Class serial number of its LOAD CLASS; 0 without one.
+        /// Class serial number in its LOAD CLASS; 0 without one.
         serial: U32,
-        /// Trace serial number of its CLASS DUMP.
+        /// Trace serial number in its CLASS DUMP.
         trace: U32,
         /// Number of its first row in the field table.
         first_field: U32,
         /// Number of its first row in the static field table.
         first_static: U32,
-        /// The smallest distance from an instance to the next object; NONE if none was seen.
+        /// Smallest distance from an instance to the next object; NONE if none was measured.
         distance_min: U32,
-        /// How often that was seen.
+        /// Number of times the smallest distance occurs.
         distance_hits: U32,
-        /// Distances seen.
+        /// Number of measured distances.
         distance_seen: U32,
-        /// Bytes of an instance as ALLOC SITES give them; 0 if they do not.
+        /// Instance size given by ALLOC SITES; 0 if there is none.
         site_size: U32,
-        /// Rows in the field table.
+        /// Number of rows in the field table.
         fields: U16,
-        /// Rows in the static field table.
+        /// Number of rows in the static field table.
         statics: U16,
-        /// What its objects are: 0 instances, 2 object arrays, 4 to 11 primitive arrays of this basic type.
+        /// Kind of its objects: 0 instances, 2 object arrays, 4 to 11 primitive arrays of this basic type.
         kind: u8,
         /// Bit 0: has a CLASS DUMP; bit 1: has a LOAD CLASS.
         flags: u8,
-        /// 0.
+        /// Always 0.
         reserved: U16,
     }
 
@@ -90,7 +91,7 @@ rows! {
 
     /// A static field.
     StaticRow {
-        /// The value's bits; an object id for references.
+        /// Bits of the value; an object ID for references.
         value: U64,
         /// Text number of the name.
         name: U32,
@@ -104,11 +105,11 @@ rows! {
         count: U64,
         /// Class number.
         class: U32,
-        /// The length modulo 64.
+        /// Length modulo 64.
         length: u8,
     }
 
-    /// All elements of the object arrays of a class.
+    /// Total number of elements of the object arrays of a class.
     ElementsRow {
         /// Number of elements.
         elements: U64,
@@ -116,49 +117,49 @@ rows! {
         class: U32,
     }
 
-    /// The smallest distance seen; `min` is NONE if there was none.
+    /// Smallest measured distance; `min` is NONE if there was none.
     DistanceRow {
-        /// Bytes.
+        /// Distance in bytes.
         min: U32,
-        /// How often it was seen.
+        /// Number of times it occurs.
         hits: U32,
-        /// Distances seen.
+        /// Number of measured distances.
         seen: U32,
     }
 
-    /// The distance from a class object to the next object.
+    /// Distance from a class object to the next object.
     ClassDistanceRow {
-        /// Bytes.
+        /// Distance in bytes.
         bytes: U64,
-        /// Number of the class that the class object stands for.
+        /// Number of the class of this class object.
         class: U32,
     }
 
-    /// Instances of `jdk.internal.vm.StackChunk` of one stack size.
+    /// Instances of `jdk.internal.vm.StackChunk` with the same stack size.
     StackChunkRow {
         /// Number of instances.
         instances: U64,
         /// Stack size in words.
         words: U32,
-        /// Their distances.
+        /// Distances of these instances.
         distance: DistanceRow,
     }
 
     /// A GC root.
     RootRow {
-        /// Object id.
+        /// Object ID.
         id: U64,
-        /// Thread serial number; NONE if its kind has none.
+        /// Thread serial number; NONE if the kind has none.
         thread: U32,
-        /// Frame number, or a thread object's trace serial number; NONE if its kind has none.
+        /// Frame number, or trace serial number of a thread object; NONE if the kind has none.
         frame: U32,
         /// Tag of the root sub-record.
         kind: u8,
     }
 
-    /// The place of a STRING, STACK FRAME or STACK TRACE record.
+    /// Offset of a STRING, STACK FRAME or STACK TRACE record.
     PlaceRow {
-        /// Its id or serial number.
+        /// ID or serial number of the record.
         id: U64,
         /// Offset of the record in the file.
         offset: U64,
@@ -166,9 +167,9 @@ rows! {
 
     /// A LOAD CLASS record.
     LoadRow {
-        /// Id of the class object.
+        /// Object ID of the class object.
         id: U64,
-        /// String id of the name.
+        /// String ID of the name.
         name: U64,
         /// Class serial number.
         serial: U32,
@@ -178,13 +179,13 @@ rows! {
 
     /// A START THREAD record.
     ThreadRow {
-        /// Object id of the thread.
+        /// Object ID of the thread.
         id: U64,
-        /// String id of the name.
+        /// String ID of the name.
         name: U64,
-        /// String id of the group's name.
+        /// String ID of the group's name.
         group: U64,
-        /// String id of the parent group's name.
+        /// String ID of the parent group's name.
         parent_group: U64,
         /// Thread serial number.
         serial: U32,
@@ -192,18 +193,18 @@ rows! {
         trace: U32,
     }
 
-    /// The body of a HEAP DUMP or HEAP DUMP SEGMENT record.
+    /// Body of a HEAP DUMP or HEAP DUMP SEGMENT record.
     SegmentRow {
         /// Offset of the first sub-record.
         start: U64,
-        /// Offset just past the last.
+        /// End offset of the last sub-record (exclusive).
         end: U64,
     }
 
-    /// A number that belongs to a record which is not kept whole, by the record's tag.
+    /// A value from a record that is not stored as a whole, with the record's tag.
     RecordRow {
-        /// Offset of the record (ALLOC SITES, CPU SAMPLES, HEAP SUMMARY, CONTROL SETTINGS), or the serial number
-        /// that it holds (UNLOAD CLASS, END THREAD).
+        /// Offset of the record (ALLOC SITES, CPU SAMPLES, HEAP SUMMARY, CONTROL SETTINGS), or the serial
+        /// number that it contains (UNLOAD CLASS, END THREAD).
         value: U64,
         /// Tag of the record.
         tag: u8,
@@ -211,99 +212,99 @@ rows! {
 
     /// A class loader other than the boot loader.
     LoaderRow {
-        /// Object id.
+        /// Object ID.
         id: U64,
-        /// Class number of its class, or NONE if it is not in the dump.
+        /// Class number, or NONE if the class is not in the dump.
         class: U32,
-        /// Text number of the name that it was given, or NONE (`java.lang.ClassLoader.name`, since JDK 9).
+        /// Text number of the name given to it, or NONE (`java.lang.ClassLoader.name`, since JDK 9).
         name: U32,
     }
 
     /// A system property of the JVM, or a heap of Android.
     PairRow {
-        /// Text number of the property's key, or the heap's number.
+        /// Text number of the property's key, or number of the heap.
         key: U32,
         /// Text number of the value.
         value: U32,
     }
 
-    /// Something wrong or odd.
+    /// A problem or oddity.
     ProblemRow {
         /// Offset in the file; `u64::MAX` for none.
         offset: U64,
-        /// Bytes that were not read for it.
+        /// Number of bytes skipped because of it.
         skipped_bytes: U64,
-        /// Text number.
+        /// Text number of the description.
         text: U32,
-        /// 0 a note, 1 damage.
+        /// Severity: 0 note, 1 damage.
         severity: u8,
-        /// Number of its kind.
+        /// Code of the kind.
         kind: u8,
     }
 
-    /// A heap dump of the file, whether it was read or not.
+    /// A heap dump of the file, read or not.
     HeapDumpRow {
         /// Offset of its first sub-record.
         offset: U64,
-        /// Bytes of its sub-records.
+        /// Size of its sub-records in bytes.
         bytes: U64,
-        /// Heap dump records that it consists of, without empty ones.
+        /// Number of its heap dump records, without empty ones.
         segments: U32,
         /// Microseconds from the header's time to its first record.
         time_us: U32,
-        /// 1 if it is closed by an end record, or needs none.
+        /// 1 if an end record terminates it, or if none is needed.
         ended: u8,
     }
 
-    /// What was read of the dump, and what was not: `Account` without what other tables tell.
+    /// Totals of what was read and what was not: `Account` without the values of other tables.
     AccountRow {
-        /// Bytes that the file has to have at least; `u64::MAX` if nobody can tell.
+        /// Minimum size of the complete file; `u64::MAX` if it cannot be determined.
         expected_bytes: U64,
-        /// Bytes that could not be read.
+        /// Number of bytes that could not be read.
         skipped_bytes: U64,
-        /// Places at the top level where records are lost.
+        /// Damaged regions at the top level.
         lost_records: U64,
-        /// Places in the heap dump where sub-records are lost.
+        /// Damaged regions in the heap dump.
         lost_places: U64,
         /// Heap dump records without a sub-record.
         empty_segments: U64,
         /// Object arrays as long as HotSpot can dump them.
         cut_object_arrays: U64,
-        /// The same of primitive arrays.
+        /// Primitive arrays as long as HotSpot can dump them.
         cut_primitive_arrays: U64,
-        /// 1 if the heap dump itself is not whole.
+        /// 1 if the heap dump itself is incomplete.
         heap_damaged: u8,
     }
 
-    /// The numbers of a dump that stand alone.
+    /// Scalar values of a dump.
     FactsRow {
-        /// Creation time, milliseconds since 1970.
+        /// Creation time in milliseconds since 1970.
         created_ms: U64,
-        /// Length of the (unpacked) dump.
+        /// Size of the (unpacked) dump in bytes.
         dump_bytes: U64,
-        /// All object ids or'ed.
+        /// Bitwise OR of all object IDs.
         id_bits: U64,
-        /// CLASS DUMPs, each class counted once.
+        /// Number of classes with a CLASS DUMP.
         class_objects: U64,
-        /// Objects dumped again under an id that was there already.
+        /// Objects whose ID an earlier object has.
         repeated_objects: U64,
-        /// Heap dumps in the file.
+        /// Number of heap dumps in the file.
         heap_dumps: U32,
-        /// The one that was read, from 1; 0 if there is none.
+        /// Number of the heap dump that was read, from 1; 0 if there is none.
         heap_dump: U32,
-        /// The highest allocation trace serial number of an object, class objects included; 0 without objects.
+        /// Highest allocation trace serial number of an object, including class objects; 0 without objects.
         max_trace: U32,
-        /// The lowest; `u32::MAX` without objects.
+        /// Lowest allocation trace serial number; `u32::MAX` without objects.
         min_trace: U32,
-        /// Microseconds from the header's time to this heap dump's record.
+        /// Microseconds from the header's time to the record of the heap dump that was read.
         time_us: U32,
         /// Class number of java.lang.Class, or NONE.
         java_lang_class: U32,
-        /// Identifier size.
+        /// Identifier size in bytes.
         id_bytes: u8,
-        /// Version: 0 for 1.0, 1 for 1.0.1, 2 for 1.0.2, 3 for 1.0.3.
+        /// Version of the format: 0 for 1.0, 1 for 1.0.1, 2 for 1.0.2, 3 for 1.0.3.
         version: u8,
-        /// How it was compressed: 0 not, 1 gzip, 2 zstd, 3 tar, 4 tar in gzip, 5 tar in zstd, 6 zip.
+        /// Compression of the file: 0 none, 1 gzip, 2 zstd, 3 tar, 4 tar in gzip, 5 tar in zstd, 6 zip.
         compression: u8,
     }
 
@@ -313,14 +314,14 @@ rows! {
         count: U64,
     }
 
-    /// The end of a text in the bytes of all texts; it starts where the one before ends.
+    /// End of a text in the bytes of all texts; it starts at the end of the previous text.
     TextRow {
-        /// Offset just past its last byte.
+        /// End offset (exclusive).
         end: U32,
     }
 }
 
-/// What the objects of a class are.
+/// Kind of the objects of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassKind {
     /// Instances.
@@ -350,12 +351,12 @@ impl ClassKind {
 }
 
 impl ClassRow {
-    /// Whether the dump holds a CLASS DUMP of it.
+    /// Returns `true` if the dump contains a CLASS DUMP of the class.
     pub fn is_dumped(&self) -> bool {
         self.flags & 1 != 0
     }
 
-    /// What its objects are.
+    /// Returns the kind of its objects.
     pub fn kind(&self) -> ClassKind {
         ClassKind::from_code(self.kind)
     }

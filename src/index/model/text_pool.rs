@@ -1,4 +1,4 @@
-//! A pool of texts, each kept once and known by its number.
+//! A pool of distinct texts, identified by number.
 
 use rustc_hash::FxHashMap;
 
@@ -13,10 +13,10 @@ pub(crate) struct TextPool {
 }
 
 impl TextPool {
-    /// The number of a text, new or known.
+    /// Returns the number of a text, which is added if it is new.
     ///
-    /// A pool holds up to 4 GiB; texts beyond become the empty text 0. (Names of that much would need a dump that
-    /// consists of little else.)
+    /// A pool holds up to 4 GiB; texts beyond that become the empty text 0. (Names of that size would need a
+    /// dump that consists of little else.)
     pub(crate) fn add(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -24,7 +24,7 @@ impl TextPool {
         let Ok(end) = u32::try_from(self.bytes.len() + text.len()) else {
             return 0;
         };
-        // As many texts as bytes of text, plus the empty one.
+        // At most one text per byte, plus the empty one.
         let number = u32::try_from(self.ends.len()).unwrap_or(0);
         self.bytes.extend_from_slice(text.as_bytes());
         self.ends.push(TextRow { end: end.into() });
@@ -33,12 +33,12 @@ impl TextPool {
     }
 }
 
-/// The text with this number; empty if there is none.
+/// Returns the text with this number; empty if it does not exist.
 pub(crate) fn text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a str {
     std::str::from_utf8(raw_text(ends, bytes, number)).unwrap_or("")
 }
 
-/// The bytes of the text with this number: for comparing, which takes less than to check that it is one.
+/// Returns the bytes of the text with this number, for comparisons: cheaper than validating UTF-8.
 pub(crate) fn raw_text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a [u8] {
     let number = number as usize;
     let start = number.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |row| row.end.get());

@@ -1,10 +1,10 @@
-//! The address index: object id -> dense object index, in address order.
+//! Address index: maps object IDs to dense object indices, in address order.
 //!
-//! One bit per alignment unit of the address space, in lines of 64 bytes: the first word of a line is the number of
-//! objects before the line, the other seven words are 448 bits. A lookup touches one cache line. Lines that belong to
-//! no object of a chunk's 1.75 MiB (at 8 bytes a bit) are not there at all.
+//! One bit per alignment unit of the address space, in lines of 64 bytes: the first word of a line is the
+//! number of objects before the line, the other seven words are 448 bits. A lookup touches one cache line.
+//! Chunks of 1.75 MiB (at 8 bytes per bit) without objects are not stored.
 //!
-//! Ids that are scattered too widely for bits (hostile files; no JVM known) are kept as an ascending list.
+//! IDs that are too scattered for bits (hostile files; no known JVM) are stored as an ascending list.
 
 use std::io;
 
@@ -13,39 +13,39 @@ use zerocopy::little_endian::U64;
 use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
 use crate::graph::numbers::ObjectIndex;
 use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn};
-use crate::storage::column::Column;
+use crate::storage::column::IndexColumn;
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::ScratchArena;
 use hprof_parser::ObjectId;
 
-/// More objects than an index can number.
+/// Error for more objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the heap dump contains {0} objects; at most 4294967294 can be indexed")]
 pub struct TooManyObjects(pub u64);
 
-/// Object id -> object index.
+/// Mapping of object IDs to object indices.
 #[derive(Debug)]
 pub struct AddressIndex {
-    /// Addresses are multiples of one shifted left by this.
+    /// Addresses are multiples of `1 << shift`.
     pub(crate) shift: u32,
     /// Number of objects.
     pub(crate) objects: u32,
-    /// Chunks of the address space that hold objects, ascending. Empty if `ids` is used.
-    pub(crate) keys: Column<U64>,
-    /// The lines of those chunks.
+    /// Chunks of the address space that contain objects, ascending. Empty if `ids` is used.
+    pub(crate) keys: IndexColumn<U64>,
+    /// Lines of those chunks.
     pub(crate) lines: CheckedColumn<U64>,
-    /// Ids, ascending, if they are kept as a list.
+    /// IDs, ascending, if they are stored as a list.
     pub(crate) ids: CheckedColumn<U64>,
-    /// Whether `keys` are consecutive numbers.
+    /// `true` if `keys` are consecutive numbers.
     contiguous: bool,
 }
 
 impl AddressIndex {
-    /// Puts an index together from its columns.
+    /// Creates an index from its columns.
     pub(crate) fn new(
         shift: u32,
         objects: u32,
-        keys: Column<U64>,
+        keys: IndexColumn<U64>,
         lines: CheckedColumn<U64>,
         ids: CheckedColumn<U64>,
     ) -> Self {
@@ -54,7 +54,7 @@ impl AddressIndex {
         Self { shift, objects, keys, lines, ids, contiguous }
     }
 
-    /// Counts the objects before each line of a finished set.
+    /// Creates an index from a finished set, with the number of objects before each line.
     pub(crate) fn of_set(set: AddressSet, room: &ScratchArena) -> io::Result<Result<Self, TooManyObjects>> {
         let shift = set.shift();
         let chunks = set.into_chunks();
@@ -79,27 +79,28 @@ impl AddressIndex {
             .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), CheckedColumn::default())))
     }
 
-    /// An index of ids that ascend.
+    /// Creates an index of ascending IDs.
     pub(crate) fn of_list(ids: &[u64], room: &ScratchArena) -> io::Result<Result<Self, TooManyObjects>> {
         let mut column = room.array::<U64>(ids.len())?;
         column.iter_mut().zip(ids).for_each(|(place, id)| *place = (*id).into());
         let objects = checked(ids.len() as u64);
-        Ok(objects
-            .map(|objects| Self::new(0, objects, Column::default(), CheckedColumn::default(), column.into())))
+        Ok(objects.map(|objects| {
+            Self::new(0, objects, IndexColumn::default(), CheckedColumn::default(), column.into())
+        }))
     }
 
-    /// Reads and checks all of it.
+    /// Reads and checks all columns.
     pub(crate) fn check(&self) {
         self.lines.all();
         self.ids.all();
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn objects(&self) -> u32 {
         self.objects
     }
 
-    /// The object index of an id, if the dump holds it.
+    /// Returns the object index of an ID, if the dump contains the object.
     #[inline]
     pub fn index_of(&self, id: ObjectId) -> Option<ObjectIndex> {
         if !self.ids.is_empty() {
@@ -109,7 +110,7 @@ impl AddressIndex {
         rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit).map(ObjectIndex)
     }
 
-    /// Where the bit of an id is, if there is a chunk for it.
+    /// Returns the place of the bit of an ID, if a chunk exists for it.
     #[inline(always)]
     fn place(&self, id: u64) -> Option<LinePlace> {
         if id & ((1 << self.shift) - 1) != 0 {
@@ -125,17 +126,17 @@ impl AddressIndex {
         Some(LinePlace { start, bit: position.bit })
     }
 
-    /// Looks up many ids. All of the index is checked first.
+    /// Returns a finder for looking up many IDs. Checks the whole index first.
     pub fn finder(&self) -> Finder<'_> {
         Finder { index: self, lines: self.lines.all() }
     }
 
-    /// Says the ids of many objects. All of the index is checked first.
+    /// Returns an iterator-like reader of the IDs of many objects. Checks the whole index first.
     pub fn ids(&self) -> Ids<'_> {
         Ids { index: self, lines: self.lines.all(), line: 0 }
     }
 
-    /// The place of an id in the list of ids.
+    /// Returns the position of an ID in the list of IDs.
     fn search(&self, id: u64) -> Option<u32> {
         let (mut low, mut high) = (0, self.ids.len());
         while low < high {
@@ -149,7 +150,7 @@ impl AddressIndex {
         None
     }
 
-    /// The id of an object index.
+    /// Returns the ID of an object index.
     pub fn id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         let index = object.0;
         if index >= self.objects {
@@ -162,11 +163,12 @@ impl AddressIndex {
         self.id_in(line, self.lines.rows(line * LINE_WORDS..(line + 1) * LINE_WORDS)?, index)
     }
 
-    /// The line of an object index.
+    /// Returns the line of an object index.
     ///
-    /// Each line that is looked at lies in another block of the file, which is read and checked: so lines are guessed, and
-    /// there are few of them. Interpolation search (Y. Perl, A. Itai, H. Avni: Interpolation search - a log log n search,
-    /// 1978); every second guess aims beyond the line that is looked for, so that it is soon enclosed.
+    /// Each line that is read may be in another block of the file, which is read and checked, so the search
+    /// reads as few lines as possible. Interpolation search (Y. Perl, A. Itai, H. Avni: Interpolation search
+    /// - a log log n search, 1978); every second guess aims beyond the wanted line, so that it is soon
+    /// enclosed.
     fn line_of(&self, index: u32) -> usize {
         let index = u64::from(index);
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
@@ -197,7 +199,7 @@ impl AddressIndex {
         low.0
     }
 
-    /// The id of the object with an index whose bit is in a line.
+    /// Returns the ID of the object with this index, whose bit is in the line.
     fn id_in(&self, line: usize, words: &[U64], index: u32) -> Option<ObjectId> {
         let [before, words @ ..]: &[U64; LINE_WORDS] = words.first_chunk()?;
         let mut left = u64::from(index).checked_sub(before.get())?;
@@ -217,12 +219,12 @@ impl AddressIndex {
     }
 }
 
-/// Lines that lie in one block, or about.
+/// Number of lines in about one block.
 const NEAR: usize = BLOCK_BYTES / (LINE_WORDS * 8);
-/// Lines that are guessed; then the rest is halved.
+/// Number of guesses before the search continues by bisection.
 const MAX_GUESSES: u32 = 6;
 
-/// The last of some lines that starts at or before an object index; the first if none does.
+/// Returns the last of some lines that starts at or before an object index, or the first if none does.
 #[inline]
 fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -> u64) -> usize {
     let (mut low, mut high) = (lines.start, lines.end);
@@ -233,17 +235,18 @@ fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -
     low
 }
 
-/// Says the ids of objects in ascending order: each is in the line of the one before, or not far behind it.
+/// Reads the IDs of objects in ascending order: each is in the line of the previous object or shortly after
+/// it.
 #[derive(Debug, Clone)]
 pub struct Ids<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
-    /// The line of the object before.
+    /// Line of the previous object.
     line: usize,
 }
 
 impl Ids<'_> {
-    /// The id of an object; the one before must not be behind it.
+    /// Returns the ID of an object, which must not precede the previous one.
     #[inline]
     pub fn next(&mut self, object: ObjectIndex) -> Option<ObjectId> {
         if !self.index.ids.is_empty() || object.0 >= self.index.objects {
@@ -261,15 +264,15 @@ impl Ids<'_> {
     }
 }
 
-/// A bit of a line.
+/// Place of a bit in a line.
 #[derive(Debug, Clone, Copy)]
 struct LinePlace {
-    /// The line's first word.
+    /// First word of the line.
     start: usize,
     bit: u32,
 }
 
-/// The number of bits before a bit that is set, by its line.
+/// Returns the number of set bits before a set bit, including those before its line.
 #[inline(always)]
 fn rank(line: &[U64], bit: u32) -> Option<u32> {
     let [before, bits @ ..]: &[U64; LINE_WORDS] = line.first_chunk()?;
@@ -283,18 +286,18 @@ fn rank(line: &[U64], bit: u32) -> Option<u32> {
     u32::try_from(rank).ok()
 }
 
-/// Looks up many ids: each waits for memory, so they are asked for ahead.
+/// Looks up many IDs, with prefetching, as each lookup waits for memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Finder<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
 }
 
-/// Ids ahead of which lines are asked for.
+/// Distance in IDs at which lines are prefetched.
 const AHEAD: usize = 16;
 
 impl Finder<'_> {
-    /// Calls `found` for each id with its object index, in order.
+    /// Calls `found` with the object index of each ID, in order.
     #[inline]
     pub fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {
         if !self.index.ids.is_empty() {
@@ -326,7 +329,7 @@ fn checked(objects: u64) -> Result<u32, TooManyObjects> {
     u32::try_from(objects).ok().filter(|objects| *objects < u32::MAX).ok_or(TooManyObjects(objects))
 }
 
-/// The position of the `nth` set bit, from 0.
+/// Returns the position of the `nth` set bit, from 0.
 fn select(bits: u64, nth: u64) -> u32 {
     (0..nth).fold(bits, |bits, _| bits & bits.wrapping_sub(1)).trailing_zeros()
 }
@@ -388,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Objects that lie close together on one side and far apart on the other: a guess of where one is goes wrong.
+    /// Objects that are dense on one side and sparse on the other: a guess of a position is wrong.
     #[test]
     fn lines_are_found_where_objects_lie_unevenly() {
         let dense = (0..50_000u64).map(|i| i * 8);

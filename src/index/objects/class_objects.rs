@@ -1,4 +1,4 @@
-//! Classes and their class objects, both ways.
+//! Mapping of classes to class objects and back.
 
 use super::address_index::AddressIndex;
 use crate::graph::numbers::ObjectIndex;
@@ -9,7 +9,7 @@ use hprof_parser::ObjectId;
 /// The class object of each class, and the class of each class object.
 #[derive(Debug)]
 pub(crate) struct ClassObjects {
-    /// By class number: the object index of the class object, or NONE.
+    /// Object index of the class object, or NONE, by class number.
     by_class: Vec<u32>,
     /// Class objects and their classes, ascending.
     by_object: Vec<(ObjectIndex, ClassNumber)>,
@@ -30,17 +30,17 @@ impl ClassObjects {
         Self { by_class, by_object }
     }
 
-    /// By class number: the object index of the class object, or NONE.
+    /// Returns the object index of each class object, or NONE, by class number.
     pub(crate) fn by_class(&self) -> &[u32] {
         &self.by_class
     }
 
-    /// The class object of a class.
+    /// Returns the class object of a class.
     pub(crate) fn class_object(&self, class: ClassNumber) -> Option<ObjectIndex> {
         self.by_class.get(class.0 as usize).copied().filter(|object| *object != NONE).map(ObjectIndex)
     }
 
-    /// The class that an object is the class object of.
+    /// Returns the class of a class object.
     pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         let at = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
         self.by_object.get(at).map(|(_, class)| *class)

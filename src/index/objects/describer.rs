@@ -1,9 +1,9 @@
-//! Describing objects one after another: class, size, and a list of the objects each refers to.
+//! Description of consecutive objects: class, size, and the list of referenced objects.
 
 use std::io;
 
 use super::address_index::{AddressIndex, Finder};
-use super::placing::{ClassObject, Found};
+use super::placing::{ClassObject, FoundPlaces};
 use super::record_plan::RecordPlans;
 use crate::graph::adjacency::{Encoded, Encoder};
 use crate::graph::numbers::ObjectIndex;
@@ -11,33 +11,33 @@ use crate::layout::sizes::Sizes;
 use crate::model::dangling::MissingCounter;
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, NONE};
-use crate::scan::source::Source;
+use crate::scan::source::DumpBytes;
 use crate::storage::scratch::ScratchArena;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_id, be_ids};
 
-/// Objects that one thread describes in one go: whole blocks and whole groups of rows.
+/// Objects that a thread describes at a time: a whole number of blocks and of groups of lists.
 pub(super) const CHUNK: u32 = 1 << 15;
 
-/// Elements of an array whose ids are kept in one list, and of which longer ones are looked up at a time.
+/// Number of elements above which an array's IDs are looked up in parts, and the size of a part.
 const LONG: usize = 1 << 16;
 const PART: usize = 1 << 12;
 
-/// What describing needs.
+/// Input for describing objects.
 pub(crate) struct Describe<'a> {
     pub(crate) room: &'a ScratchArena,
-    pub(crate) source: &'a Source<'a>,
+    pub(crate) source: &'a DumpBytes<'a>,
     pub(crate) summary: &'a Summary,
     pub(crate) sizes: &'a Sizes,
     pub(crate) addresses: &'a AddressIndex,
     /// Class objects, ascending.
     pub(crate) classes: &'a [ClassObject],
-    /// Thread and local, ascending.
+    /// Pairs of thread and local, ascending.
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
-/// What all threads know.
+/// Data shared by all threads.
 pub(super) struct Shared<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) id_size: IdSize,
@@ -46,21 +46,21 @@ pub(super) struct Shared<'a> {
     plans: RecordPlans<'a>,
     java_lang_class: u32,
     class_bytes: u8,
-    /// All sizes are multiples of `1 << unit_bits`.
+    /// Exponent of the unit of sizes: all sizes are multiples of `1 << unit_bits`.
     pub(super) unit_bits: u32,
     wants_rows: bool,
 }
 
-/// What is known of some objects.
+/// Descriptions of the objects of a chunk.
 pub(super) struct Chunk {
     pub(super) classes: Vec<u8>,
     pub(super) codes: Vec<u8>,
     pub(super) apart: Vec<(u32, u64)>,
-    /// What refers to objects that are not in the dump.
+    /// Dangling references.
     pub(super) missing: MissingCounter,
     pub(super) rows: Option<Encoded>,
-    /// Where records are, if that was not known.
-    pub(super) found: Found,
+    /// Places of records, if they were not known.
+    pub(super) found: FoundPlaces,
 }
 
 impl<'a> Shared<'a> {
@@ -87,8 +87,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The row of a long array: its elements are looked up part by part, into the room. In a file that is not right, an
-    /// array can be a thread and have locals.
+    /// Encodes the list of a long array: its elements are looked up part by part, into the scratch arena. In
+    /// a damaged file, an array can be a thread and have locals.
     fn long_row(
         &self,
         elements: &[u8],
@@ -128,33 +128,33 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Describes one object after another.
+/// Describes objects one by one.
 pub(super) struct Describer<'s> {
     shared: &'s Shared<'s>,
     chunk: Chunk,
     encoder: Encoder,
-    /// Locals of threads from here on.
+    /// Locals of threads, from the current object on.
     locals: &'s [(ObjectIndex, ObjectIndex)],
-    /// What the objects of the batch refer to, in the order of the records.
+    /// Referenced IDs of the batch, in the order of the records.
     ids: Vec<ObjectId>,
-    /// Where the ids of each object of the batch end.
+    /// End of each object's IDs in `ids`.
     ends: Vec<usize>,
-    /// Long arrays of the batch: which object, and its elements.
+    /// Long arrays of the batch: object and elements.
     long: Vec<(u32, &'s [u8])>,
-    /// What is found for the ids; [`NONE`] for nothing.
+    /// Object indices of `ids`; [`NONE`] for dangling references.
     targets: Vec<u32>,
-    /// The object.
+    /// Index of the current object.
     pub(super) index: u32,
     class: u32,
     units: u64,
-    /// Classes met of late, each at a place of its id: id and number.
+    /// Cache of recent classes, at a place given by the ID: ID and class number.
     recent: Vec<(ObjectId, u32)>,
     failed: Option<io::Error>,
 }
 
-/// Objects whose references are looked up together.
+/// Number of objects whose references are looked up together.
 const BATCH: usize = 64;
-/// Classes of which the numbers are at hand.
+/// Number of places in the cache of classes.
 const RECENT: usize = 256;
 
 impl<'s> Describer<'s> {
@@ -165,7 +165,7 @@ impl<'s> Describer<'s> {
             apart: Vec::new(),
             missing: MissingCounter::default(),
             rows: None,
-            found: Found::default(),
+            found: FoundPlaces::default(),
         };
         let locals = shared.what.locals;
         let from = locals.partition_point(|(thread, _)| thread.0 < first);
@@ -186,7 +186,7 @@ impl<'s> Describer<'s> {
         }
     }
 
-    /// All of the object is known.
+    /// Completes the description of the current object.
     #[inline(always)]
     pub(super) fn end_object(&mut self) {
         let class = self.class.to_le_bytes();
@@ -204,7 +204,7 @@ impl<'s> Describer<'s> {
         }
     }
 
-    /// Looks up what the objects of the batch refer to.
+    /// Looks up the references of the batch.
     fn end_batch(&mut self) {
         if self.shared.wants_rows {
             self.rows();
@@ -256,7 +256,7 @@ impl<'s> Describer<'s> {
         failed.map_or(Ok(chunk), Err)
     }
 
-    /// Describes the class object with this id.
+    /// Describes the class object with this ID.
     pub(super) fn class_dump(&mut self, id: ObjectId) {
         let shared = self.shared;
         let Some(number) = shared.plans.class(id) else { return };

@@ -1,22 +1,22 @@
-//! The fields of instances: where they are, by class and name, and what they hold.
+//! Fields of instances: their positions by class and name, and their values.
 //!
-//! An instance's bytes hold the fields of its class first, then those of its superclass, and so on up. Superclasses are
-//! those of [`crate::model::class_table::ClassTable`]. Nothing here allocates for an object.
+//! An instance's bytes contain the fields of its class first, then those of its superclass, and so on.
+//! Superclasses are those of [`crate::model::class_table::ClassTable`]. Nothing here allocates per object.
 
 use crate::model::summary::{ClassNumber, Summary};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_value};
 
-/// A primitive value, or the id of an object; 0 is null.
+/// A primitive value or an object ID; 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
     /// The type.
     pub kind: BasicType,
-    /// The value, in the lower bits.
+    /// Value, in the lower bits.
     pub bits: u64,
 }
 
 impl Bits {
-    /// The value as a whole number, if it is one.
+    /// Returns the value as an integer, if it has an integer type.
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
     pub fn integer(self) -> Option<i64> {
         Some(match self.kind {
@@ -29,25 +29,25 @@ impl Bits {
         })
     }
 
-    /// The value as a `char`; half a surrogate pair is U+FFFD.
+    /// Returns the value as a `char`; an unpaired surrogate is U+FFFD.
     pub fn as_character(self) -> char {
         let unit = u32::try_from(self.bits & 0xffff).unwrap_or(0);
         char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The value as a `float`.
+    /// Returns the value as a `float`.
     #[allow(clippy::cast_possible_truncation)] // A float has 32 bits.
     pub fn as_float(self) -> f32 {
         f32::from_bits(self.bits as u32)
     }
 
-    /// The id of the object that it refers to; `None` also for null.
+    /// Returns the referenced object's ID; `None` also for null.
     pub fn reference(self) -> Option<ObjectId> {
         if self.kind == BasicType::Object { ObjectId(self.bits).non_null() } else { None }
     }
 }
 
-/// The type of a field, and where its value starts in an instance's bytes: found once, read from many instances.
+/// Type of a field and start of its value in an instance's bytes: found once, used for many instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The type.
@@ -56,17 +56,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the value starts.
+    /// Returns the start of the value.
     pub fn start(self) -> u32 {
         self.at
     }
 
-    /// The same field in an instance of a subclass, whose own fields take so many bytes; `None` if no record is as long.
+    /// Returns the place of the field in an instance of a subclass whose own fields take `bytes` bytes;
+    /// `None` if it exceeds the length of any record.
     pub fn behind(self, bytes: u64) -> Option<Self> {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
 
-    /// The value in an instance's bytes.
+    /// Returns the value in an instance's bytes.
     #[inline]
     pub fn value(self, bytes: &[u8], id_size: IdSize) -> Option<Bits> {
         Some(Bits { kind: self.kind, bits: be_value(bytes, self.at as usize, self.kind, id_size)? })
@@ -76,18 +77,18 @@ impl Place {
 /// A field of the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<'a> {
-    /// Its name.
+    /// Name of the field.
     pub name: &'a str,
-    /// Its type.
+    /// Type of the field.
     pub kind: BasicType,
-    /// The class that declares it.
+    /// Class that declares the field.
     pub class: ClassNumber,
-    /// Where its value is.
+    /// Place of the value.
     pub place: Place,
 }
 
-/// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of the
-/// record.
+/// Returns the fields of the instances of a class: its own first, then those of its superclass, and so on, in
+/// the order of the record.
 pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot<'_>> {
     let id_size = summary.id_size();
     let table = summary.class_table();
@@ -104,8 +105,9 @@ pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot
     })
 }
 
-/// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For all classes
-/// at once, in time linear in their fields, however long their chains are.
+/// Returns, by class number, the place of the field of this name that the class itself or the nearest
+/// superclass declares. Computed for all classes at once, in time linear in their fields, however long the
+/// chains are.
 pub fn places(summary: &Summary, name: &str) -> Vec<Option<Place>> {
     let table = summary.class_table();
     table.derive(|class, above: Option<&Option<Place>>| {
@@ -116,8 +118,8 @@ pub fn places(summary: &Summary, name: &str) -> Vec<Option<Place>> {
     })
 }
 
-/// The field of this name among those that a class itself declares and that start within `len` bytes; its place counts from
-/// the first of them.
+/// Returns the place of the field of this name among those that a class itself declares and that start within
+/// `len` bytes, relative to the first of them.
 fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option<Place> {
     let id_size = summary.id_size();
     let mut at = 0u32;
@@ -133,7 +135,7 @@ fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option
     None
 }
 
-/// The fields of one instance that a class declares or inherits: all of them, or those from a superclass on.
+/// Fields of one instance that a class declares or inherits: all of them, or those from a superclass on.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     summary: &'a Summary,
@@ -142,23 +144,23 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// All fields of an instance, by its class and the bytes of its record.
+    /// Creates a reader of all fields of an instance from its class and the bytes of its record.
     pub fn new(summary: &'a Summary, class: ClassNumber, bytes: &'a [u8]) -> Self {
         Self { summary, class, bytes }
     }
 
-    /// The class whose fields these are: the instance's, or a superclass.
+    /// Returns the class of these fields: the instance's, or a superclass.
     pub fn class(&self) -> ClassNumber {
         self.class
     }
 
-    /// The bytes, from the first of these fields on.
+    /// Returns the bytes, from the first of these fields on.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The fields that a superclass declares or inherits. Those of subclasses, which can have the same names, are passed
-    /// over, and no chain of them, however long, makes it slower.
+    /// Returns the fields that a superclass declares or inherits. Skips those of subclasses, which can have
+    /// the same names, in constant time.
     pub fn of(self, superclass: ClassNumber) -> Option<Self> {
         let table = self.summary.class_table();
         let below = table.bytes(self.class).checked_sub(table.bytes(superclass))?;
@@ -166,7 +168,7 @@ impl<'a> Fields<'a> {
         Some(Self { class: superclass, bytes, ..self })
     }
 
-    /// The value of the field of this name, of the class itself or of the nearest superclass that has it.
+    /// Returns the value of the field of this name that the class itself or the nearest superclass declares.
     pub fn value(&self, name: &str) -> Option<Bits> {
         let table = self.summary.class_table();
         let (mut class, mut bytes) = (self.class, self.bytes);
@@ -182,12 +184,12 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// The whole number in a field.
+    /// Returns the integer in a field.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.value(name)?.integer()
     }
 
-    /// The id of the object in a field; `None` also for null.
+    /// Returns the ID of the object in a field; `None` also for null.
     pub fn reference(&self, name: &str) -> Option<ObjectId> {
         self.value(name)?.reference()
     }

@@ -1,8 +1,9 @@
-//! The set of all object ids, built by many threads at once: one bit per alignment unit of the address space.
+//! The set of all object IDs, built by many threads at once: one bit per alignment unit of the address space.
 //!
-//! Lines of 64 bytes hold 448 bits and leave their first word free, which later takes the number of objects before the
-//! line: a lookup in the finished index ([`super::address_index`]) touches one cache line. Lines are allocated in chunks as
-//! addresses are met, so that a heap of scattered regions costs what its regions cost: about 1/56 of their bytes.
+//! Lines of 64 bytes contain 448 bits and reserve their first word, which later stores the number of objects
+//! before the line: a lookup in the finished index ([`super::address_index`]) touches one cache line. Chunks
+//! of lines are allocated as addresses occur, so that a heap of scattered regions costs about 1/56 of the
+//! bytes of its regions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,30 +11,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::storage::allowance::Allowance;
 use crate::storage::id_map::IdMap;
 
-/// Bits in a line, and words that hold them.
+/// Number of bits in a line.
 pub(crate) const LINE_BITS: u64 = 448;
-/// Words of a line: the rank and seven words of bits.
+/// Number of words in a line: the rank and seven words of bits.
 pub(crate) const LINE_WORDS: usize = 8;
-/// Lines in a chunk.
+/// Number of lines in a chunk.
 pub(crate) const CHUNK_LINES: u64 = 512;
-/// Words in a chunk.
+/// Number of words in a chunk.
 pub(crate) const CHUNK_WORDS: usize = 512 * LINE_WORDS;
 
 type Chunk = Box<[AtomicU64]>;
 
-/// Where the bit of an address is.
+/// Position of the bit of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Which chunk of the address space.
+    /// Number of the chunk of the address space.
     pub(crate) key: u64,
     /// Index of the line's first word in the chunk.
     pub(crate) line: usize,
-    /// The bit in the line.
+    /// Number of the bit in the line.
     pub(crate) bit: u32,
 }
 
 impl Position {
-    /// The position of an id, addresses being multiples of `1 << shift`.
+    /// Returns the position of an ID, with addresses that are multiples of `1 << shift`.
     #[inline(always)]
     pub(crate) fn of(id: u64, shift: u32) -> Self {
         let granule = id >> shift;
@@ -45,54 +46,54 @@ impl Position {
         }
     }
 
-    /// The bit's word in the chunk.
+    /// Returns the index of the bit's word in the chunk.
     #[inline(always)]
     pub(crate) fn word(self) -> usize {
         self.line + 1 + (self.bit / 64) as usize
     }
 }
 
-/// The set, shared by the threads that fill it.
+/// A set shared by the threads that fill it.
 #[derive(Debug)]
 pub(crate) struct AddressSet {
     shift: u32,
     max_chunks: usize,
-    /// Chunks for which there is memory.
+    /// Number of chunks that fit into memory.
     memory_chunks: usize,
     chunks: Mutex<IdMap<u64, Arc<Chunk>>>,
 }
 
-/// Why an id cannot be taken in: the set has to be built in another form.
+/// Reason why an ID cannot be inserted: the set must be built in another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// The id is no multiple of the alignment.
+    /// The ID is not a multiple of the alignment.
     Unaligned,
-    /// Addresses are scattered so widely that bits would take too much memory.
+    /// Addresses are so scattered that bits would take too much memory.
     Scattered,
-    /// There is no memory for more bits, or for ids that occur again.
+    /// Memory is exhausted for more bits, or for IDs that occur again.
     Memory,
 }
 
 impl AddressSet {
-    /// An empty set of multiples of `1 << shift`, which may take up to `max_bytes`.
+    /// Creates an empty set of multiples of `1 << shift` of at most `max_bytes`.
     pub(crate) fn new(shift: u32, max_bytes: u64) -> Self {
         let max_chunks = usize::try_from(max_bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
         Self { shift, max_chunks: max_chunks.max(64), memory_chunks: usize::MAX, chunks: Mutex::default() }
     }
 
-    /// The same, for which there are so many bytes of memory.
+    /// Limits the memory of the set to `bytes`.
     pub(crate) fn within(mut self, bytes: u64) -> Self {
         self.memory_chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
         self
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory used, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner).len();
         (chunks * CHUNK_WORDS * 8) as u64
     }
 
-    /// How many ids there are.
+    /// Returns the number of IDs.
     pub(crate) fn len(&self) -> u64 {
         let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         let bits = |chunk: &Chunk| -> u64 {
@@ -101,7 +102,7 @@ impl AddressSet {
         chunks.values().map(|chunk| bits(chunk.as_ref())).sum()
     }
 
-    /// A handle for one thread.
+    /// Returns a handle for one thread.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
         Cursor {
             set: self,
@@ -113,12 +114,12 @@ impl AddressSet {
         }
     }
 
-    /// Addresses are multiples of one shifted left by this.
+    /// Returns the exponent of the alignment: addresses are multiples of `1 << shift`.
     pub(crate) fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// The chunks, ascending by address. To be called when all cursors are gone.
+    /// Returns the chunks, ascending by address. Must be called after all cursors are dropped.
     pub(crate) fn into_chunks(self) -> Vec<(u64, Vec<u64>)> {
         let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut chunks: Vec<_> = chunks
@@ -156,26 +157,28 @@ impl AddressSet {
     }
 }
 
-/// Ids that are taken in at once: enough cache misses to overlap, few enough to stay in the first-level cache.
+/// Number of IDs inserted at a time: enough cache misses to overlap, few enough to stay in the first-level
+/// cache.
 const BATCH: usize = 128;
-/// Places in a cursor's table of chunks: as many as a heap of 7 GiB has.
+/// Number of places in a cursor's table of chunks: as many as a heap of 7 GiB has chunks.
 const NEAR: usize = 4096;
 
-/// One thread's handle of an [`AddressSet`]: remembers the chunks that it has met.
+/// Handle of one thread on an [`AddressSet`], with a cache of the chunks used so far.
 #[derive(Debug)]
 pub(crate) struct Cursor<'s> {
     set: &'s AddressSet,
     chunks: Vec<Arc<Chunk>>,
-    /// Key of a chunk and its place in `chunks` plus one, at the key modulo [`NEAR`].
+    /// Key of a chunk and its position in `chunks` plus one, at the key modulo [`NEAR`].
     near: Vec<(u64, u32)>,
     far: IdMap<u64, u32>,
     batch: Vec<u64>,
-    /// Chunk and word of each id of the batch.
+    /// Chunk and word of each ID of the batch.
     places: Vec<(u32, u32)>,
 }
 
 impl Cursor<'_> {
-    /// Takes in an id, now or with others later; ids that were there already go to `repeated`.
+    /// Inserts an ID, immediately or with the rest of the batch; IDs that already exist are appended to
+    /// `repeated`.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -187,7 +190,7 @@ impl Cursor<'_> {
         if self.batch.len() == BATCH { self.flush(repeated, allowance) } else { Ok(()) }
     }
 
-    /// Takes in all ids that are still waiting.
+    /// Inserts all IDs of the batch.
     pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>, allowance: &Allowance) -> Result<(), Misfit> {
         // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
         // one after another.
@@ -237,7 +240,7 @@ impl Cursor<'_> {
         self.chunks.get(chunk as usize)?.get(word as usize)
     }
 
-    /// The distance from `id` to the next id in the set, if one lies in the same or the next chunk.
+    /// Returns the distance from `id` to the next ID in the set, if it is in the same or the next chunk.
     pub(crate) fn distance_to_next(&mut self, id: u64) -> Option<u64> {
         let shift = self.set.shift;
         let from = Position::of(id, shift);
@@ -263,7 +266,7 @@ impl Cursor<'_> {
         None
     }
 
-    /// The place of a chunk in `chunks`.
+    /// Returns the position of a chunk in `chunks`.
     #[inline(always)]
     fn chunk(&mut self, key: u64, create: bool) -> Result<u32, Misfit> {
         #[allow(clippy::cast_possible_truncation)]

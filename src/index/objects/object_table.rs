@@ -1,9 +1,8 @@
-//! The stage `objects`: for each object, by object index, its class and the place of its record.
+//! The stage `objects`: class and record of each object, by object index.
 //!
-//! Objects that follow one another in address order mostly follow one another in the file too. So the offset is kept
-//! once for 64 objects, if their records are contiguous: the others are found by hopping over records. Blocks of
-//! objects that lie apart (a segment ends, a class object stands between them, ids are in no order) list the offset of
-//! each.
+//! Objects that are consecutive in address order are mostly consecutive in the file too. So one offset is
+//! stored for 64 objects if their records are contiguous: the others are found by skipping records. Irregular
+//! blocks (a segment ends, a class object intervenes, IDs are unordered) store the offset of each object.
 
 use std::ops::Range;
 
@@ -18,29 +17,29 @@ use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::ClassNumber;
 use crate::storage::checked_column::CheckedColumn;
 
-/// Objects that share an entry of the block table.
+/// Number of objects that share an entry of the block table.
 pub const BLOCK: u32 = 64;
 
-/// For each object its class and the place of its record.
+/// Class and place of the record of each object.
 #[derive(Debug)]
-pub struct Objects {
-    /// Object id -> object index.
+pub struct ObjectTable {
+    /// Mapping of object IDs to object indices.
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
     pub classes: CheckedColumn<u8>,
-    /// Bytes of a class number in `classes`.
+    /// Size of a class number in `classes`, in bytes.
     pub class_bytes: u8,
-    /// Where the records are.
+    /// Places of the records.
     pub places: Places,
-    /// The object indices of class objects.
+    /// Object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,
 }
 
-/// The places of all objects' records.
+/// Places of all objects' records.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Per block: the offset of its first record shifted left by one; or, with bit 0 set, the number of its row in
-    /// `offsets`.
+    /// Entry of each block: the offset of its first record shifted left by one; or, with bit 0 set, the
+    /// number of its row in `offsets`.
     pub(crate) blocks: CheckedColumn<U64>,
     /// Offsets of the objects of irregular blocks, 64 to a row, `offset_bytes` bytes each, little-endian.
     pub(crate) offsets: CheckedColumn<u8>,
@@ -72,8 +71,8 @@ impl Places {
         }
     }
 
-    /// Visits the records of the first `count` objects of a block, and calls `done` after each, with its place in the
-    /// block.
+    /// Visits the records of the first `count` objects of a block, and calls `done` after each with its
+    /// position in the block.
     pub fn visit<'a, V: HeapVisitor<'a>>(
         &self,
         bytes: &'a [u8],
@@ -103,48 +102,48 @@ impl Places {
     }
 }
 
-/// Where the records of a block are.
+/// Place of the records of a block.
 #[derive(Debug, Clone, Copy)]
 enum BlockPlace {
-    /// One after another from this offset on.
+    /// Contiguous from this offset on.
     Run(usize),
     /// At the offsets in the rows from this one on.
     Apart(usize),
 }
 
-/// Hops over records.
+/// Visitor that skips records.
 pub(super) struct Hop;
 impl HeapVisitor<'_> for Hop {}
 
-impl Objects {
-    /// Number of objects.
+impl ObjectTable {
+    /// Returns the number of objects.
     pub fn len(&self) -> u32 {
         self.addresses.objects()
     }
 
-    /// The indices of all objects.
+    /// Returns the indices of all objects.
     pub fn all(&self) -> Range<ObjectIndex> {
         ObjectIndex(0)..ObjectIndex(self.len())
     }
 
-    /// Reads and checks ids and classes; what is damaged sets the mark of the file.
+    /// Reads and checks IDs and classes; damage sets the mark of the file.
     pub(crate) fn check(&self) {
         self.addresses.check();
         self.classes.all();
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The class of an object; of a class object that is java.lang.Class.
+    /// Returns the class of an object; java.lang.Class for class objects.
     #[inline]
     pub fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.known_class(little_endian(&self.classes, object.at(), self.class_bytes)?)
     }
 
-    /// The classes of some objects, in order: faster than one by one.
+    /// Returns the classes of a range of objects, in order: faster than single lookups.
     pub fn classes(&self, objects: Range<ObjectIndex>) -> impl Iterator<Item = Option<ClassNumber>> + '_ {
         let width = usize::from(self.class_bytes);
         let (start, end) = (objects.start.at() * width, objects.end.0.min(self.len()) as usize * width);
@@ -159,12 +158,12 @@ impl Objects {
         u32::try_from(number).ok().filter(|_| number != none).map(ClassNumber)
     }
 
-    /// The object indices of all class objects.
+    /// Returns the object indices of all class objects.
     pub fn class_objects(&self) -> &RoaringBitmap {
         &self.class_objects
     }
 
-    /// The offset of an object's record in `bytes`, the dump.
+    /// Returns the offset of an object's record in `bytes`, the dump.
     pub fn offset(&self, bytes: &[u8], id_size: IdSize, object: ObjectIndex) -> Option<u64> {
         if object.0 >= self.len() {
             return None;
@@ -173,7 +172,7 @@ impl Objects {
     }
 }
 
-/// The number at row `at` of a column of `width` bytes each.
+/// Returns the number at row `at` of a column of `width` bytes each.
 #[inline]
 fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64> {
     let start = at.checked_mul(usize::from(width))?;
@@ -181,7 +180,7 @@ fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64
     Some(number(bytes))
 }
 
-/// The number of some bytes, little-endian.
+/// Reads little-endian bytes as a number.
 #[inline]
 fn number(bytes: &[u8]) -> u64 {
     // A loop over two bytes takes longer than all the rest.
@@ -192,7 +191,7 @@ fn number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Bytes that hold every number up to `max`.
+/// Returns the number of bytes that every number up to `max` fits into.
 pub(crate) fn width(max: u64) -> u8 {
     // At most eight.
     #[allow(clippy::cast_possible_truncation)]

@@ -1,8 +1,8 @@
-//! Making the places of all objects' records.
+//! Construction of the table of record places.
 //!
-//! A [`Placer`] is told of one object after another, of runs of records that follow one another in the file. Blocks that
-//! one run covers need one offset; the objects of others lie apart. Where ids ascend in the file the runs are those of the
-//! ascending records, and the object indices are known; elsewhere a walk over all records looks up each id.
+//! A [`Placer`] receives the objects in file order and finds runs of contiguous records. Blocks that one run
+//! covers need one offset; the objects of other blocks are stored separately. Where IDs ascend in the file,
+//! the object indices are known; elsewhere a walk over all records looks up each ID.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,56 +20,57 @@ use super::object_table::{BLOCK, Hop, Places, width};
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::Summary;
 use crate::scan::chunks::Plan;
-use crate::scan::source::Source;
+use crate::scan::source::DumpBytes;
 use crate::storage::scratch::{Array, ScratchArena, atomic_u64};
 use hprof_input::progress::Progress;
 
-/// An offset that is not set: a block whose objects lie apart, or an object that does not. No record starts at offset 0.
+/// Marker for an offset that is not set: an irregular block, or an object of a regular one. No record starts
+/// at offset 0.
 const APART: u64 = 0;
 
-/// One of so many objects may lie apart and be listed, and so many anyway.
+/// Limit of separately stored objects in a list: this share of all objects plus a constant.
 const LISTED: usize = 64;
 const LISTED_ANYWAY: usize = 1 << 10;
 
-/// How many of so many objects may be listed.
+/// Returns the maximum number of listed objects of `objects` objects.
 fn most_listed(objects: usize) -> usize {
     LISTED_ANYWAY + objects / LISTED
 }
 
-/// Where a [`Placer`] puts what it finds.
-pub(super) trait Sink {
-    /// All objects of a block follow one another from this offset on.
+/// Receiver of the results of a [`Placer`].
+pub(super) trait PlaceSink {
+    /// Stores the offset of a block whose records are contiguous.
     fn block(&mut self, block: u32, offset: u64);
-    /// Objects from `first` on lie at these offsets.
+    /// Stores the offsets of objects of an irregular block, from `first` on.
     fn apart(&mut self, first: u32, offsets: &[u64]);
 }
 
-/// Objects of one block whose records follow one another.
+/// A run of objects of one block with contiguous records.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     first: u32,
     count: u32,
     offset: usize,
-    /// Offset of the record behind.
+    /// End offset of the last record (exclusive).
     end: usize,
 }
 
-/// Is told of objects in the order of the file.
+/// Receives the objects in file order and finds runs.
 pub(super) struct Placer<S> {
     /// Number of all objects.
     objects: u32,
     run: Run,
-    /// The offsets of the run's objects.
+    /// Offsets of the run's objects.
     offsets: [u64; BLOCK as usize],
     pub(super) sink: S,
 }
 
-impl<S: Sink> Placer<S> {
+impl<S: PlaceSink> Placer<S> {
     pub(super) fn new(objects: u32, sink: S) -> Self {
         Self { objects, run: Run::default(), offsets: [0; BLOCK as usize], sink }
     }
 
-    /// An object, and where its record starts and ends.
+    /// Adds an object with the start and the end of its record.
     #[inline(always)]
     pub(super) fn object(&mut self, index: u32, offset: usize, end: usize) {
         let run = self.run;
@@ -88,7 +89,7 @@ impl<S: Sink> Placer<S> {
         self.run.end = end;
     }
 
-    /// Notes the run: as a whole block, or as objects that lie apart.
+    /// Stores the current run: as a whole block, or as separate objects.
     pub(super) fn end_run(&mut self) {
         let Run { first, count, offset, .. } = std::mem::take(&mut self.run);
         let whole = BLOCK.min(self.objects.saturating_sub(first));
@@ -100,16 +101,16 @@ impl<S: Sink> Placer<S> {
     }
 }
 
-/// What a [`Placer`] finds in a part of the file.
+/// Results of a [`Placer`] for a chunk of the file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Blocks, and the offset of each.
+pub(super) struct FoundPlaces {
+    /// Blocks and their offsets.
     blocks: Vec<(u32, u64)>,
-    /// Objects that lie apart, and the offset of each.
+    /// Separately stored objects and their offsets.
     apart: Vec<(u32, u64)>,
 }
 
-impl Sink for Found {
+impl PlaceSink for FoundPlaces {
     fn block(&mut self, block: u32, offset: u64) {
         self.blocks.push((block, offset));
     }
@@ -119,16 +120,16 @@ impl Sink for Found {
     }
 }
 
-/// Objects that lie apart.
+/// Offsets of separately stored objects.
 enum Apart {
-    /// Object index and offset, ascending.
+    /// Pairs of object index and offset, ascending.
     Listed(Vec<(u32, u64)>),
-    /// By object index: the offset, or [`APART`].
+    /// Offset or [`APART`], by object index.
     All(Array<u64>),
 }
 
 impl Apart {
-    /// The blocks of these objects, some more than once.
+    /// Returns the blocks of these objects, with repetitions.
     fn blocks(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match self {
             Self::Listed(list) => Box::new(list.iter().map(|(index, _)| index / BLOCK)),
@@ -141,7 +142,7 @@ impl Apart {
         }
     }
 
-    /// Puts the offsets of a block's objects that lie apart into their places.
+    /// Copies the offsets of a block's separately stored objects to `places`.
     fn put(&self, block: u32, places: &mut [u64; BLOCK as usize]) {
         match self {
             Self::Listed(list) => {
@@ -163,11 +164,11 @@ impl Apart {
     }
 }
 
-/// Takes what was found in the parts of a file whose ids ascend, in their order.
+/// Collects the results for the chunks of a file with ascending IDs, in file order.
 pub(super) struct InOrder {
     room: ScratchArena,
     objects: usize,
-    /// By block: the offset of the first record, or [`APART`].
+    /// Offset of the first record or [`APART`], by block.
     blocks: Array<u64>,
     apart: Apart,
 }
@@ -179,7 +180,7 @@ impl InOrder {
         Ok(Self { room: room.clone(), objects, blocks, apart: Apart::Listed(Vec::new()) })
     }
 
-    pub(super) fn take(&mut self, found: &Found) -> io::Result<()> {
+    pub(super) fn take(&mut self, found: &FoundPlaces) -> io::Result<()> {
         for (block, offset) in &found.blocks {
             if let Some(place) = self.blocks.get_mut(*block as usize) {
                 *place = *offset;
@@ -213,16 +214,16 @@ fn put_all(all: &mut [u64], apart: &[(u32, u64)]) {
     }
 }
 
-/// What placing needs.
+/// Input for placing.
 pub(super) struct Placing<'a> {
     pub(super) room: &'a ScratchArena,
-    pub(super) source: &'a Source<'a>,
+    pub(super) source: &'a DumpBytes<'a>,
     pub(super) addresses: &'a AddressIndex,
     /// Class objects, ascending.
     pub(super) classes: &'a [ClassObject],
 }
 
-/// Walks over all records, wherever they are, and finds the place of every object.
+/// Walks over all records in any order, and finds the place of every object.
 pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<Places> {
     let count = what.addresses.objects() as usize;
     let mut blocks = what.room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
@@ -249,21 +250,22 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
 
 struct Shared<'s> {
     addresses: &'s AddressIndex,
-    /// By block: the offset of the first record, or [`APART`].
+    /// Offset of the first record or [`APART`], by block.
     blocks: &'s [AtomicU64],
     apart: SharedApart<'s>,
 }
 
-/// Takes the objects of blocks that no single run of records covers, from all threads.
+/// Collects the objects of irregular blocks from all threads.
 enum SharedApart<'s> {
-    /// Object index and offset. There may be so many; one more, and all is done again in the other way.
+    /// Pairs of object index and offset, up to `most`; with more, the walk is repeated with the other
+    /// variant.
     Listed { list: Mutex<Vec<(u32, u64)>>, count: AtomicUsize, most: usize, too_many: AtomicBool },
-    /// By object index: the offset, or [`APART`]. Where ids jump about nearly all objects are here.
+    /// Offset or [`APART`], by object index. With unordered IDs nearly all objects are here.
     All(&'s [AtomicU64]),
 }
 
-/// Walks over all records. Tells whether all objects that lie apart were taken.
-fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
+/// Walks over all records. Returns `true` if all separate objects were stored.
+fn walk(shared: &Shared<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
     let is_over = || match &shared.apart {
         SharedApart::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         SharedApart::All(_) => false,
@@ -297,7 +299,7 @@ struct SharedSink<'s> {
     apart: Vec<(u32, u64)>,
 }
 
-impl Sink for SharedSink<'_> {
+impl PlaceSink for SharedSink<'_> {
     fn block(&mut self, block: u32, offset: u64) {
         if let Some(block) = self.shared.blocks.get(block as usize) {
             // Of two runs over repeated objects the last counts.
@@ -318,7 +320,7 @@ impl Sink for SharedSink<'_> {
     }
 }
 
-/// One thread's walk over a chunk: looks up each object.
+/// Walk of one thread over a chunk: looks up each object.
 struct Walker<'s>(Placer<SharedSink<'s>>);
 
 impl Walker<'_> {
@@ -348,14 +350,14 @@ impl<'a> HeapVisitor<'a> for Walker<'_> {
 /// A class object among the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassObject {
-    /// Its object index.
+    /// Object index.
     pub(crate) index: u32,
-    /// Offset of the CLASS DUMP that counts, whatever else has its id.
+    /// Offset of the CLASS DUMP that is used, whatever else has its ID.
     pub(super) offset: u64,
     pub(super) id: ObjectId,
 }
 
-/// All class objects that were dumped, ascending by object index.
+/// Returns all dumped class objects, ascending by object index.
 pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<ClassObject> {
     let dumped = summary.classes().iter().filter(|row| row.is_dumped());
     let mut objects: Vec<ClassObject> = dumped
@@ -376,13 +378,13 @@ pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<
     objects
 }
 
-/// The object indices of class objects.
+/// Returns the object indices of class objects.
 pub(crate) fn indices(classes: &[ClassObject]) -> RoaringBitmap {
     classes.iter().map(|class| class.index).collect()
 }
 
 impl Placing<'_> {
-    /// Makes the block table, and the offsets of blocks whose objects lie apart.
+    /// Makes the block table and the offsets of irregular blocks.
     fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<Places> {
         let Self { room, source, addresses, classes } = *self;
         let count = addresses.objects() as usize;

@@ -41,7 +41,7 @@ impl Record<'_> {
 
 /// Reads the objects of a dump.
 #[derive(Debug, Clone, Copy)]
-pub struct Objects<'a> {
+pub struct ObjectReader<'a> {
     /// What is known of classes.
     pub summary: &'a Summary,
     /// The graph.
@@ -81,7 +81,7 @@ pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
     catch.0
 }
 
-impl<'a> Objects<'a> {
+impl<'a> ObjectReader<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::address_index::AddressIndex;
 use super::describer::{CHUNK, Chunk, Describe, Describer, Shared};
 use super::object_table::{BLOCK, Places, width};
-use super::placing::{self, ClassObject, Found, InOrder, Placer, Placing};
+use super::placing::{self, ClassObject, FoundPlaces, InOrder, Placer, Placing};
 use crate::graph::adjacency::Encoded;
 use crate::graph::numbers;
 use crate::graph::order::Weights;
@@ -61,7 +61,7 @@ impl Describe<'_> {
         };
         let parts = Part::all(order, addresses);
         let mut in_order = InOrder::new(room, addresses.objects())?;
-        let mut take = |found: &Found| in_order.take(found);
+        let mut take = |found: &FoundPlaces| in_order.take(found);
         let make = |shared: &Shared<'_>, part: &Part| shared.part(order, part);
         let described = self.run(&parts, |part| &part.objects, make, &mut take, Some(rows), progress)?;
         Ok((described, in_order.finish(&placing)?))
@@ -88,7 +88,7 @@ impl Describe<'_> {
         mut units: &[U],
         objects_of: impl Fn(&U) -> &Range<u32>,
         make: impl Fn(&Shared<'_>, &U) -> io::Result<Chunk> + Sync,
-        found: &mut (dyn FnMut(&Found) -> io::Result<()> + Send),
+        found: &mut (dyn FnMut(&FoundPlaces) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
@@ -221,7 +221,7 @@ impl Shared<'_> {
         let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);
         let mut walker = RunWalker {
             describer: Describer::new(self, objects.start),
-            placer: Placer::new(self.what.addresses.objects(), Found::default()),
+            placer: Placer::new(self.what.addresses.objects(), FoundPlaces::default()),
             classes: classes.unwrap_or_default().iter(),
             next_class: u32::MAX,
             end: objects.end,
@@ -244,7 +244,7 @@ impl Shared<'_> {
 /// Describes the objects of ascending records, and the class objects between them.
 struct RunWalker<'s, 'c> {
     describer: Describer<'s>,
-    placer: Placer<Found>,
+    placer: Placer<FoundPlaces>,
     /// Class objects behind the next one.
     classes: std::slice::Iter<'c, ClassObject>,
     /// The index of the next class object.

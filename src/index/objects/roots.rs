@@ -15,7 +15,7 @@ use crate::model::tables::{NONE, RootRow};
 
 /// A GC root whose object is in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Root {
+pub struct GcRoot {
     /// The object's index.
     pub object: ObjectIndex,
     /// Why it is a root.
@@ -32,7 +32,7 @@ pub struct Root {
     pub is_assumed: bool,
 }
 
-impl Root {
+impl GcRoot {
     /// Whether only a thread's stack makes it a root, whether that thread is known or not.
     pub fn is_of_stack(&self) -> bool {
         is_of_thread(self.kind)
@@ -43,7 +43,7 @@ impl Root {
 #[derive(Debug, Default)]
 pub struct Roots {
     /// In the order of the file; assumed ones last.
-    pub rows: Vec<Root>,
+    pub rows: Vec<GcRoot>,
     /// Roots that name an object which is not in the dump; those of object 0 are not counted.
     pub missing_objects: u64,
     /// Roots that name a thread which is not in the dump, so that they count as roots of their own.
@@ -69,7 +69,7 @@ impl Roots {
         let is_thread = |row: &&RootRow| row.kind == RootKind::ThreadObject.tag();
         let threads = roots.iter().filter(is_thread).count() + summary.tables().threads.len();
         (roots.len() as u64)
-            .saturating_mul(size_of::<Root>() as u64 + OF_A_PAIR)
+            .saturating_mul(size_of::<GcRoot>() as u64 + OF_A_PAIR)
             .saturating_add((threads as u64).saturating_mul(OF_A_THREAD))
     }
 
@@ -116,7 +116,7 @@ impl Roots {
                 roots.missing_threads += 1;
             }
             let in_frame = matches!(kind, RootKind::JavaFrame | RootKind::JniLocal);
-            roots.rows.push(Root {
+            roots.rows.push(GcRoot {
                 object,
                 kind,
                 thread_serial,
@@ -138,7 +138,7 @@ impl Roots {
             boot.filter_map(|class| addresses.index_of(class.id.into())).collect();
         // Not twice as many as there are.
         self.rows.reserve_exact(objects.len());
-        let rows = objects.into_iter().map(|object| Root {
+        let rows = objects.into_iter().map(|object| GcRoot {
             object,
             kind: RootKind::StickyClass,
             thread_serial: None,

@@ -217,12 +217,12 @@ impl Heap {
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
             // A good one is what commands use, wherever it lies.
-            found.sort_by_key(|report| report.state != State::Good);
+            found.sort_by_key(|report| report.state != StageState::Good);
             reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {
                 stage,
                 file: opening.directories.first_usable().join(&name),
                 bytes: 0,
-                state: State::Missing,
+                state: StageState::Missing,
             }));
         }
         Ok(reports)
@@ -264,7 +264,7 @@ fn count(summary: &Summary) -> u64 {
 }
 
 /// Checks a stage.
-fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough: bool) -> State {
+fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough: bool) -> StageState {
     let opened = dir.map(name).map_err(|_| Unusable::Damaged);
     let checked = opened.and_then(|map| StageFile::open(map, &opening.key(stage))).and_then(|file| {
         if !thorough {
@@ -274,10 +274,10 @@ fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough
         if stage == Stage::Unpacked { read_unpacked(&file, dir).map(drop) } else { Ok(()) }
     });
     match checked {
-        Ok(()) => State::Good,
-        Err(Unusable::Stale) => State::Stale,
-        Err(Unusable::Foreign) => State::Foreign,
-        Err(Unusable::Damaged) => State::Damaged,
+        Ok(()) => StageState::Good,
+        Err(Unusable::Stale) => StageState::Stale,
+        Err(Unusable::Foreign) => StageState::Foreign,
+        Err(Unusable::Damaged) => StageState::Damaged,
     }
 }
 
@@ -291,13 +291,13 @@ pub struct StageReport {
     /// Length of the file.
     pub bytes: u64,
     /// Whether it can be used.
-    pub state: State,
+    pub state: StageState,
 }
 
 /// Whether a stage's file can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum StageState {
     /// It is there and right.
     Good,
     /// It is not there.

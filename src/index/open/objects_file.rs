@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::objects::address_index::AddressIndex;
-use crate::objects::object_table::{BLOCK, Objects, Places};
+use crate::objects::object_table::{BLOCK, ObjectTable, Places};
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -30,10 +30,10 @@ struct ObjectFacts {
 
 /// Writes all sections.
 pub(crate) fn write<W: io::Write + io::Seek>(
-    objects: &Objects,
+    objects: &ObjectTable,
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
-    let Objects { addresses, classes, class_bytes, places, class_objects } = objects;
+    let ObjectTable { addresses, classes, class_bytes, places, class_objects } = objects;
     let facts = ObjectFacts {
         objects: addresses.objects.into(),
         shift: u8::try_from(addresses.shift).unwrap_or(0),
@@ -54,7 +54,7 @@ pub(crate) fn write<W: io::Write + io::Seek>(
 }
 
 /// Reads all sections; the small ones are checked, the large ones as they are read.
-pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
+pub(crate) fn read(file: &StageFile) -> Result<ObjectTable, Unusable> {
     let facts = *file.column::<ObjectFacts>(1)?.first().ok_or(Unusable::Damaged)?;
     let roaring = file.column::<u8>(8)?;
     let widths_fit = (1..=4).contains(&facts.class_bytes) && (1..=8).contains(&facts.offset_bytes);
@@ -69,7 +69,7 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
         file.checked_column(3)?,
         file.checked_column(4)?,
     );
-    let objects = Objects {
+    let objects = ObjectTable {
         addresses,
         classes: file.checked_column(5)?,
         class_bytes: facts.class_bytes,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::storage::scratch::ScratchArena;
     use crate::storage::store::Stage;
-    use crate::storage::store::format::Key;
+    use crate::storage::store::format::FileKey;
     use crate::storage::store::identity::Identity;
     use hprof_input::file::Mapped;
 
@@ -101,7 +101,7 @@ mod tests {
     fn columns_are_as_long_as_there_are_objects() {
         let arena = ScratchArena::new(std::env::temp_dir(), 1 << 20);
         let is_read = |ids: usize, classes: usize, blocks: usize| {
-            let objects = Objects {
+            let objects = ObjectTable {
                 addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &arena)
                     .unwrap()
                     .unwrap(),
@@ -110,9 +110,9 @@ mod tests {
                 places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },
                 class_objects: RoaringBitmap::new(),
             };
-            let objects = Objects { places: Places { offset_bytes: 1, ..objects.places }, ..objects };
+            let objects = ObjectTable { places: Places { offset_bytes: 1, ..objects.places }, ..objects };
             let identity = Identity { len: 1, modified_ns: 2, hash: 3 };
-            let key = Key { stage: Stage::Objects, identity, heap_dump: 0 };
+            let key = FileKey { stage: Stage::Objects, identity, heap_dump: 0 };
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("objects");
             let mut writer = StageWriter::new(std::fs::File::create(&path).unwrap(), SECTIONS).unwrap();

@@ -12,14 +12,14 @@ use crate::objects::roots::Roots;
 use crate::scan::build_summary::{self, Built};
 use crate::scan::error::ScanError;
 use crate::scan::sample;
-use crate::scan::source::Source;
+use crate::scan::source::DumpBytes;
 use crate::storage::allowance::Allowance;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory;
 use crate::storage::private_dir::is_distrust;
 use crate::storage::store::Stage;
 use crate::storage::store::directory::{IndexDirectories, IndexDirectory};
-use crate::storage::store::format::{Key, StageFile, Unusable};
+use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use crate::storage::store::identity::Identity;
 use crate::storage::store::lock::Lock;
 use hprof_input::file::{Compression, Mapped};
@@ -31,7 +31,7 @@ use hprof_parser::{FormatError, Header};
 const WAITING: &str = "waiting for another process that reads this dump";
 
 /// What the stage's file has to belong to.
-fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
+fn key(identity: Identity, options: &Options, stage: Stage) -> FileKey {
     // All heap dumps of a file are unpacked at once.
     let heap_dump = match (stage, options.heap_dump) {
         (Stage::Unpacked, _) | (_, None) => 0,
@@ -39,7 +39,7 @@ fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
         (_, Some(0)) => u32::MAX,
         (_, Some(number)) => number,
     };
-    Key { stage, identity, heap_dump }
+    FileKey { stage, identity, heap_dump }
 }
 
 /// When the checksums of an index are verified.
@@ -124,7 +124,7 @@ impl Opening {
         Ok((opening, summary))
     }
 
-    pub(crate) fn key(&self, stage: Stage) -> Key {
+    pub(crate) fn key(&self, stage: Stage) -> FileKey {
         key(self.identity, &self.options, stage)
     }
 
@@ -196,14 +196,14 @@ impl Opening {
         &self,
         directory: Option<&IndexDirectory>,
         progress: &dyn Progress,
-    ) -> Result<Source<'_>, Error> {
+    ) -> Result<DumpBytes<'_>, Error> {
         let bytes = self.unpacked_bytes(directory, progress)?;
         let unpacked = self.unpacked.get();
         unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
         let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
         let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
         let memory = memory::available(self.options.memory_bytes);
-        Ok(Source { bytes, header, compression: self.compression, memory, packed_error })
+        Ok(DumpBytes { bytes, header, compression: self.compression, memory, packed_error })
     }
 
     /// The length of the dump, unpacked; and how many objects it holds, about, if that is asked for.
@@ -232,7 +232,7 @@ impl Opening {
     /// Scans the dump.
     pub(crate) fn scan(
         &self,
-        source: &Source<'_>,
+        source: &DumpBytes<'_>,
         collect_ids: bool,
         progress: &dyn Progress,
     ) -> Result<Built, Error> {

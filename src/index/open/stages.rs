@@ -23,12 +23,12 @@ use crate::objects::address_index::{AddressIndex, TooManyObjects};
 use crate::objects::class_objects::ClassObjects;
 use crate::objects::describer::Describe;
 use crate::objects::object_graph::ObjectGraph;
-use crate::objects::object_table::Objects;
+use crate::objects::object_table::ObjectTable;
 use crate::objects::placing;
 use crate::objects::reference_model::Described;
 use crate::objects::roots::Roots;
 use crate::scan::scan_dump::Ids;
-use crate::scan::source::Source;
+use crate::scan::source::DumpBytes;
 use crate::storage::free_space::free_bytes;
 use crate::storage::memory::{self, NoMemory};
 use crate::storage::scratch::ScratchArena;
@@ -46,7 +46,7 @@ type Marked<T> = (T, Arc<AtomicBool>);
 
 /// All stages of a graph.
 pub(crate) struct Stages {
-    objects: Marked<Objects>,
+    objects: Marked<ObjectTable>,
     references: Marked<AdjacencyLists>,
     referrers: Marked<AdjacencyLists>,
     tree: Marked<Tree>,
@@ -152,7 +152,7 @@ struct Builder<'a> {
     progress: &'a dyn Progress,
 }
 
-type Base = (Summary, Marked<Objects>, Marked<AdjacencyLists>);
+type Base = (Summary, Marked<ObjectTable>, Marked<AdjacencyLists>);
 
 impl Builder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
@@ -226,7 +226,7 @@ impl Builder<'_> {
     }
 
     /// Builds summary, objects and references.
-    fn base(&self, source: &Source<'_>) -> Result<(Base, ScratchArena, Weights), Error> {
+    fn base(&self, source: &DumpBytes<'_>) -> Result<(Base, ScratchArena, Weights), Error> {
         let Self { file, directory, progress } = *self;
         self.memory(0)?;
         let built = file.scan(source, true, progress)?;
@@ -278,7 +278,7 @@ impl Builder<'_> {
         file.check_unchanged()?;
         progress.begin("writing the object table", 0);
         let class_objects = placing::indices(&class_objects);
-        let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
+        let objects = ObjectTable { addresses, classes: classes.into(), class_bytes, places, class_objects };
         file.write_summary(directory, &summary)
             .and_then(|()| {
                 directory.write(&file.key(Stage::Objects), objects_file::SECTIONS, |writer| {
@@ -296,9 +296,9 @@ impl Builder<'_> {
     /// Builds referrers and dominators, those that are not there.
     fn ends(
         &self,
-        source: &Source<'_>,
+        source: &DumpBytes<'_>,
         summary: &Summary,
-        objects: &Objects,
+        objects: &ObjectTable,
         references: &AdjacencyLists,
         (arena, weights): (ScratchArena, Option<Weights>),
     ) -> Result<(Marked<AdjacencyLists>, Marked<Tree>), Error> {
@@ -376,9 +376,9 @@ impl Builder<'_> {
     fn weights(
         &self,
         arena: &ScratchArena,
-        source: &Source<'_>,
+        source: &DumpBytes<'_>,
         summary: &Summary,
-        objects: &Objects,
+        objects: &ObjectTable,
     ) -> Result<Weights, Error> {
         let sizes = Sizes::new(summary, None);
         let describe = Describe {

@@ -16,7 +16,7 @@ use super::error::{Error, NoRoom};
 use crate::storage::free_space::free_bytes;
 use crate::storage::private_dir::PrivateDir;
 use crate::storage::store::directory::{self, IndexDirectories, IndexDirectory};
-use crate::storage::store::format::{Key, StageFile, Unusable};
+use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use hprof_input::progress::Progress;
 
 /// The unpacked bytes of a compressed dump.
@@ -32,7 +32,7 @@ pub(crate) struct Unpacked {
 pub(crate) fn unpack(
     dump: &Mapped,
     compression: Compression,
-    key: &Key,
+    key: &FileKey,
     directories: &IndexDirectories,
     directory: Option<&IndexDirectory>,
     progress: &dyn Progress,

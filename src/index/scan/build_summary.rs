@@ -15,7 +15,7 @@ use super::error::ScanError;
 use super::find_objects::Lookup;
 use super::record_walk;
 use super::scan_dump::{Ids, scan_dump};
-use super::source::Source;
+use super::source::DumpBytes;
 use super::system_properties;
 use super::tallies::{ChunkIds, Scanned};
 use super::top_level::{Contents, HeapDump, RecordLocation};
@@ -38,7 +38,7 @@ pub(crate) struct Built {
 
 /// Reads a dump. `heap_dump` selects one of several, from 1; the last is the default.
 pub(crate) fn build(
-    source: &Source<'_>,
+    source: &DumpBytes<'_>,
     heap_dump: Option<u32>,
     collect_ids: bool,
     progress: &dyn Progress,
@@ -70,7 +70,7 @@ impl SummaryParts {
     /// # Errors
     /// [`NoMemory`] if there is no memory for them.
     fn new(
-        source: &Source<'_>,
+        source: &DumpBytes<'_>,
         contents: &Contents,
         dump: &HeapDump,
         number: usize,
@@ -78,7 +78,7 @@ impl SummaryParts {
         plan: &Plan,
         allowance: &Allowance,
     ) -> Result<Self, NoMemory> {
-        let Source { bytes, header, packed_error, .. } = *source;
+        let DumpBytes { bytes, header, packed_error, .. } = *source;
         let mut classes = class_rows::Builder::new(bytes, header.id_size, contents);
         classes.add_classes(&scan, allowance)?;
         let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
@@ -129,7 +129,7 @@ impl SummaryParts {
     }
 
     /// Makes the summary, and adds what is read from objects: class loaders and the JVM's system properties.
-    fn finish(self, source: &Source<'_>, plan: &Plan) -> Summary {
+    fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
         let Self { tables, facts, mut texts, chunk_ids } = self;
         let summary = Summary::of(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
@@ -144,7 +144,7 @@ impl SummaryParts {
 
 /// All problems, the severe ones first; of these first what explains the others.
 fn problems(
-    source: &Source<'_>,
+    source: &DumpBytes<'_>,
     contents: &Contents,
     scan: &Scanned,
     classes: &class_rows::Builder<'_>,
@@ -176,14 +176,14 @@ fn problems(
 
 /// The numbers that stand alone.
 fn facts(
-    source: &Source<'_>,
+    source: &DumpBytes<'_>,
     contents: &Contents,
     dump: &HeapDump,
     number: usize,
     scan: &Scanned,
     classes: &class_rows::Builder<'_>,
 ) -> FactsRow {
-    let Source { bytes, header, compression, .. } = *source;
+    let DumpBytes { bytes, header, compression, .. } = *source;
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     FactsRow {
         created_ms: header.created_ms.into(),

@@ -11,7 +11,7 @@ use hprof_parser::resync::{self, KnownClasses};
 use hprof_parser::{FormatError, IdSize};
 
 use super::preview::Preview;
-use super::source::Source;
+use super::source::DumpBytes;
 use super::top_level::HeapDump;
 
 /// A range of sub-records that one thread scans.
@@ -88,12 +88,12 @@ impl Plan {
     /// Walks over a chunk, calling `skipped` for what cannot be read.
     pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
         &self,
-        source: &Source<'a>,
+        source: &DumpBytes<'a>,
         chunk: &Chunk,
         visitor: &mut V,
         mut skipped: impl FnMut(&mut V),
     ) {
-        let Source { bytes, header, .. } = *source;
+        let DumpBytes { bytes, header, .. } = *source;
         walk(bytes, header.id_size, &self.preview, chunk, visitor, |visitor, _| skipped(visitor));
     }
 }

@@ -10,7 +10,7 @@ use hprof_parser::heap;
 use hprof_parser::record::{BodyReader, LoadClass, Record};
 use hprof_parser::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
 
-use super::find_objects::{Found, Lookup};
+use super::find_objects::{FoundObject, Lookup};
 use super::tallies::{Scanned, Tally};
 use super::top_level::Contents;
 use crate::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
@@ -470,12 +470,12 @@ pub(crate) fn loaders(
         summary.classes().iter().filter_map(|class| ObjectId::from(class.loader).non_null()).collect();
     let found = lookup.find(&ids);
     let class_of = |id: &ObjectId| match found.get(id) {
-        Some(Found::Instance { class, .. }) => classes.get(class).map(|number| number.0),
+        Some(FoundObject::Instance { class, .. }) => classes.get(class).map(|number| number.0),
         _ => None,
     };
     let class_loader = summary.boot_class("java.lang.ClassLoader");
-    let name_of = |found: &Found<'_>| match found {
-        Found::Instance { class, fields } => {
+    let name_of = |found: &FoundObject<'_>| match found {
+        FoundObject::Instance { class, fields } => {
             Fields::new(summary, *classes.get(class)?, fields).of(class_loader?)?.reference("name")
         }
         _ => None,

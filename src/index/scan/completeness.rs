@@ -8,7 +8,7 @@ use zerocopy::little_endian::U64;
 
 use super::chunks::{Chunk, Plan};
 use super::class_rows;
-use super::source::Source;
+use super::source::DumpBytes;
 use super::tallies::Scanned;
 use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
@@ -29,7 +29,7 @@ pub(crate) struct Completeness {
 impl Completeness {
     /// Judges heap dump `number`, from 1; 0 if the file has none.
     pub(crate) fn of(
-        source: &Source<'_>,
+        source: &DumpBytes<'_>,
         contents: &Contents,
         number: usize,
         dump: &HeapDump,
@@ -60,7 +60,7 @@ impl Completeness {
 /// # Errors
 /// [`NoMemory`]: a file can hold millions of them.
 pub(crate) fn assume_threads(
-    source: &Source<'_>,
+    source: &DumpBytes<'_>,
     classes: &class_rows::Builder<'_>,
     scan: &mut Scanned,
     plan: &Plan,

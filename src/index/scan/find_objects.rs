@@ -12,12 +12,12 @@ use crate::model::summary::{ClassIds, Summary};
 use crate::objects::strings::{StringFields, StringPart};
 
 use super::chunks::Plan;
-use super::source::Source;
+use super::source::DumpBytes;
 use super::tallies::ChunkIds;
 
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {
-    pub(crate) source: &'a Source<'a>,
+    pub(crate) source: &'a DumpBytes<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) chunks: &'a [ChunkIds],
     /// Bytes that one search may walk over.
@@ -26,7 +26,7 @@ pub(crate) struct Lookup<'a> {
 
 /// An object found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Found<'a> {
+pub(crate) enum FoundObject<'a> {
     Instance { class: ObjectId, fields: &'a [u8] },
     Objects { elements: &'a [u8] },
     Primitives { element: BasicType, elements: &'a [u8] },
@@ -34,7 +34,7 @@ pub(crate) enum Found<'a> {
 
 impl<'a> Lookup<'a> {
     /// Finds the objects with these ids, those that are there and in reach of the budget.
-    pub(crate) fn find(&self, ids: &IdSet<ObjectId>) -> IdMap<ObjectId, Found<'a>> {
+    pub(crate) fn find(&self, ids: &IdSet<ObjectId>) -> IdMap<ObjectId, FoundObject<'a>> {
         let mut sorted: Vec<ObjectId> = ids.iter().copied().filter(|id| !id.is_null()).collect();
         sorted.sort_unstable();
         let mut bytes = 0;
@@ -48,7 +48,7 @@ impl<'a> Lookup<'a> {
                 bytes <= self.budget
             })
             .collect();
-        let parts: Vec<Vec<(ObjectId, Found<'a>)>> = (candidates.par_iter())
+        let parts: Vec<Vec<(ObjectId, FoundObject<'a>)>> = (candidates.par_iter())
             .map(|ids| {
                 let mut finder = Finder { ids: &sorted, found: Vec::new() };
                 self.plan.walk(self.source, &ids.chunk, &mut finder, |_| {});
@@ -59,7 +59,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Finds one object.
-    pub(crate) fn one(&self, id: ObjectId) -> Option<Found<'a>> {
+    pub(crate) fn one(&self, id: ObjectId) -> Option<FoundObject<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
@@ -73,7 +73,7 @@ impl<'a> Lookup<'a> {
     ) -> IdMap<ObjectId, String> {
         let places: Vec<(ObjectId, ObjectId, StringPart)> = (self.find(ids).into_iter())
             .filter_map(|(string, found)| {
-                let Found::Instance { class, fields } = found else {
+                let FoundObject::Instance { class, fields } = found else {
                     return None;
                 };
                 let places = StringFields::of(summary, *classes.get(&class)?)?;
@@ -84,7 +84,7 @@ impl<'a> Lookup<'a> {
         let arrays = self.find(&places.iter().map(|(_, array, _)| *array).collect());
         (places.into_iter())
             .filter_map(|(string, array, part)| {
-                let Found::Primitives { element, elements } = arrays.get(&array)? else {
+                let FoundObject::Primitives { element, elements } = arrays.get(&array)? else {
                     return None;
                 };
                 let units = part.characters(*element, elements)?.units().take(max_chars);
@@ -103,11 +103,11 @@ impl<'a> Lookup<'a> {
 struct Finder<'s, 'a> {
     /// Ascending.
     ids: &'s [ObjectId],
-    found: Vec<(ObjectId, Found<'a>)>,
+    found: Vec<(ObjectId, FoundObject<'a>)>,
 }
 
 impl<'a> Finder<'_, 'a> {
-    fn check(&mut self, id: ObjectId, found: impl FnOnce() -> Found<'a>) {
+    fn check(&mut self, id: ObjectId, found: impl FnOnce() -> FoundObject<'a>) {
         if self.ids.binary_search(&id).is_ok() {
             self.found.push((id, found()));
         }
@@ -116,13 +116,13 @@ impl<'a> Finder<'_, 'a> {
 
 impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
-        self.check(record.id, || Found::Instance { class: record.class, fields: record.fields });
+        self.check(record.id, || FoundObject::Instance { class: record.class, fields: record.fields });
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.check(record.id, || Found::Objects { elements: record.elements });
+        self.check(record.id, || FoundObject::Objects { elements: record.elements });
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let elements = record.elements.unwrap_or_default();
-        self.check(record.id, || Found::Primitives { element: record.element, elements });
+        self.check(record.id, || FoundObject::Primitives { element: record.element, elements });
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hprof_parser::FormatErrorKind;
 
 use super::chunks::{self, Chunk, Skip};
-use super::tallies::{Prev, Scanned, What};
+use super::tallies::{Prev, PreviousObject, Scanned};
 use super::task::{Mode, Task, classes_between};
 use super::worker::{MAX_PROBLEMS, Worker};
 use crate::model::problem::{Problem, ProblemKind};
@@ -153,12 +153,12 @@ fn settle(scan: &mut Scanned, prev: &mut Option<Prev>, at: u64, next: u64) {
     let bytes = next - at;
     match prev.take() {
         None => scan.class_distances.push((at, bytes)),
-        Some(Prev { what: What::Instance { class, .. }, .. }) => {
+        Some(Prev { what: PreviousObject::Instance { class, .. }, .. }) => {
             if let Some(tally) = scan.tallies.get_mut(&class) {
                 tally.distance.see(bytes);
             }
         }
-        Some(Prev { what: What::Array { kind, length }, .. }) => {
+        Some(Prev { what: PreviousObject::Array { kind, length }, .. }) => {
             scan.short.see(usize::from(kind), length, bytes);
         }
         // A chunk at the end of a run keeps no distance: others like it have one.

@@ -6,7 +6,7 @@ use super::chunks;
 use super::error::ScanError;
 use super::preview::Preview;
 use super::record_walk;
-use super::source::Source;
+use super::source::DumpBytes;
 use crate::storage::allowance::Allowance;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
@@ -15,8 +15,8 @@ use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 const SAMPLES: usize = 96;
 
 /// Objects of a heap dump, about: those in some chunks, for all of its bytes.
-pub(crate) fn objects(source: &Source<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
-    let Source { bytes, header, .. } = *source;
+pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
+    let DumpBytes { bytes, header, .. } = *source;
     let mut contents = record_walk::read(bytes, &header, &Allowance::of(source.memory))?;
     let number = contents.heap_dump_number(heap_dump)?;
     contents.narrow(number);

@@ -11,7 +11,7 @@ use super::chunks::{self, Ascending, Chunk, Plan};
 use super::class_rows;
 use super::parallel::{self, Retry};
 use super::preview::Preview;
-use super::source::Source;
+use super::source::DumpBytes;
 use super::tallies::{Run, Scanned};
 use super::task::{Mode, Task};
 use super::top_level::{Contents, HeapDump};
@@ -46,14 +46,14 @@ enum Form {
 
 /// Scans heap dump `dump`.
 pub(crate) fn scan_dump(
-    source: &Source<'_>,
+    source: &DumpBytes<'_>,
     contents: &Contents,
     dump: &HeapDump,
     allowance: &Allowance,
     collect_ids: bool,
     progress: &dyn Progress,
 ) -> Result<(Scanned, Ids, Plan), NoMemory> {
-    let Source { bytes, header, .. } = *source;
+    let DumpBytes { bytes, header, .. } = *source;
     let preview = Preview::read(bytes, header.id_size, contents, dump);
     let mut class_ids = contents.loaded_before_end_of(dump);
     class_ids.sort_unstable();

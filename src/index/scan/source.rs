@@ -6,7 +6,7 @@ use hprof_parser::Header;
 
 /// A dump to be read: its bytes, unpacked.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct DumpBytes<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) header: Header,
     pub(crate) compression: Option<Compression>,

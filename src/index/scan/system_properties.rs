@@ -6,7 +6,7 @@ use crate::storage::id_map::IdSet;
 
 use hprof_parser::{BasicType, ObjectId};
 
-use super::find_objects::{Found, Lookup};
+use super::find_objects::{FoundObject, Lookup};
 use crate::model::summary::{ClassIds, Summary};
 use crate::objects::fields::Fields;
 
@@ -55,7 +55,7 @@ pub(crate) fn properties(
 
 fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Vec<(String, String)>> {
     let fields_of = |found| match found {
-        Found::Instance { class, fields } => Some(Fields::new(summary, *classes.get(&class)?, fields)),
+        FoundObject::Instance { class, fields } => Some(Fields::new(summary, *classes.get(&class)?, fields)),
         _ => None,
     };
     let system = summary.classes().iter().find(|class| {
@@ -66,7 +66,7 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     let props = fields_of(lookup.one(ObjectId(props?.2))?)?;
     let map = props.reference("map").and_then(|map| fields_of(lookup.one(map)?));
     let table = map.unwrap_or(props).reference("table")?;
-    let Found::Objects { elements } = lookup.one(table)? else {
+    let FoundObject::Objects { elements } = lookup.one(table)? else {
         return None;
     };
     let mut level: IdSet<ObjectId> =

@@ -18,12 +18,12 @@ use crate::storage::memory::NoMemory;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prev {
     pub(crate) id: u64,
-    pub(crate) what: What,
+    pub(crate) what: PreviousObject,
 }
 
 /// What the object before is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum What {
+pub(crate) enum PreviousObject {
     /// An instance; `slot` is its class's place in this thread's table.
     Instance { class: ObjectId, slot: u32 },
     /// An array of this kind and length.

@@ -11,11 +11,11 @@ use crate::storage::id_map::IdHash;
 use crate::storage::memory::NoMemory;
 
 use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::resync::KnownClasses;
 
 use super::chunks::Chunk;
-use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, Run, Scanned, Tally, What};
+use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, PreviousObject, Run, Scanned, Tally};
 use super::task::{Mode, Task, classes_between};
 use crate::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
@@ -85,7 +85,7 @@ impl<'a> Worker<'a> {
             classes: ClassSlots::default(),
             tallies: Vec::new(),
             stack_chunk: task.stack_chunk,
-            prev: Prev { id: NOTHING, what: What::StackChunk },
+            prev: Prev { id: NOTHING, what: PreviousObject::StackChunk },
             next_class: NOTHING,
             run_first: NOTHING,
             run_start: 0,
@@ -177,7 +177,13 @@ impl<'a> Worker<'a> {
 
     /// Notes an object in address order: the distance of the one before is now known.
     #[inline(always)]
-    fn object(&mut self, ObjectId(id): ObjectId, trace: TraceSerial, what: What, record: Range<usize>) {
+    fn object(
+        &mut self,
+        ObjectId(id): ObjectId,
+        trace: TraceSerial,
+        what: PreviousObject,
+        record: Range<usize>,
+    ) {
         self.objects += 1;
         self.counted.id_bits |= id;
         self.trace(trace);
@@ -206,13 +212,15 @@ impl<'a> Worker<'a> {
     #[inline(always)]
     fn settle(&mut self, bytes: u64) {
         match self.prev.what {
-            What::Instance { slot, .. } => {
+            PreviousObject::Instance { slot, .. } => {
                 if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
                     tally.distance.see(bytes);
                 }
             }
-            What::Array { kind, length } => self.counted.short.see(usize::from(kind), length, bytes),
-            What::StackChunk => {
+            PreviousObject::Array { kind, length } => {
+                self.counted.short.see(usize::from(kind), length, bytes)
+            }
+            PreviousObject::StackChunk => {
                 if let Some((_, distance)) = self.counted.stack_chunks.last_mut() {
                     *distance = Some(bytes);
                 }
@@ -269,7 +277,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline(never)]
-    fn unordered_object(&mut self, id: u64, what: What) {
+    fn unordered_object(&mut self, id: u64, what: PreviousObject) {
         if self.counts {
             self.lowest = self.lowest.min(id);
             self.highest = self.highest.max(id);
@@ -318,7 +326,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         let slot = self.slot(record.class);
-        let mut what = What::Instance { class: record.class, slot };
+        let mut what = PreviousObject::Instance { class: record.class, slot };
         if self.counts
             && let Some((tally, expected)) = self.tallies.get_mut(slot as usize)
         {
@@ -326,10 +334,10 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             tally.mismatched += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
         }
         if Some(record.class) == self.stack_chunk {
-            what = What::StackChunk;
+            what = PreviousObject::StackChunk;
         }
         self.object(record.id, record.trace, what, record.offset..record.end);
-        if matches!(what, What::StackChunk) {
+        if matches!(what, PreviousObject::StackChunk) {
             // After `object`: that gives the stack chunk before its distance.
             push(&self.task, &mut self.misfit, &mut self.counted.stack_chunks, (record.offset, None));
             if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
@@ -354,7 +362,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 self.counted.cut_object_arrays += 1;
             }
         }
-        let what = What::Array { kind: 0, length: record.length };
+        let what = PreviousObject::Array { kind: 0, length: record.length };
         self.object(record.id, record.trace, what, record.offset..record.end);
     }
 
@@ -372,7 +380,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         // There are nine kinds.
         #[allow(clippy::cast_possible_truncation)]
         let kind = kind as u8;
-        let what = What::Array { kind, length: record.length };
+        let what = PreviousObject::Array { kind, length: record.length };
         self.object(record.id, record.trace, what, record.offset..record.end);
     }
 
@@ -390,7 +398,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         // Distances of class objects need no second pass: `scan_dump` has the list of them.
     }
 
-    fn root(&mut self, offset: usize, root: Root) {
+    fn root(&mut self, offset: usize, root: RootRecord) {
         if self.counts {
             let row = RootRow {
                 id: root.id.into(),

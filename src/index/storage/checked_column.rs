@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
 
-use super::column::Row;
+use super::column::ColumnRow;
 use super::scratch::Array;
 use hprof_input::file::Mapped;
 
@@ -87,7 +87,7 @@ impl<T> From<Array<T>> for CheckedColumn<T> {
     }
 }
 
-impl<T: Row> CheckedColumn<T> {
+impl<T: ColumnRow> CheckedColumn<T> {
     pub(crate) fn mapped(
         file: Arc<Mapped>,
         range: Range<usize>,

@@ -8,12 +8,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use hprof_input::file::Mapped;
 
 /// What a row has to be.
-pub trait Row: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Row for T {}
+pub trait ColumnRow: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> ColumnRow for T {}
 
 /// A column of rows.
 #[derive(Debug)]
-pub enum Column<T> {
+pub enum IndexColumn<T> {
     /// In memory.
     Owned(Vec<T>),
     /// In a mapped file, whose checksum was right when the column was made.
@@ -25,19 +25,19 @@ pub enum Column<T> {
     },
 }
 
-impl<T> Default for Column<T> {
+impl<T> Default for IndexColumn<T> {
     fn default() -> Self {
         Self::Owned(Vec::new())
     }
 }
 
-impl<T> From<Vec<T>> for Column<T> {
+impl<T> From<Vec<T>> for IndexColumn<T> {
     fn from(rows: Vec<T>) -> Self {
         Self::Owned(rows)
     }
 }
 
-impl<T: Row> Deref for Column<T> {
+impl<T: ColumnRow> Deref for IndexColumn<T> {
     type Target = [T];
 
     #[inline]

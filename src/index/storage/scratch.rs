@@ -323,7 +323,7 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
 
 /// A stack whose lower part is moved to the arena when it is high.
 #[derive(Debug)]
-pub struct Stack<T> {
+pub struct ScratchStack<T> {
     arena: ScratchArena,
     top: Vec<T>,
     below: Vec<Array<T>>,
@@ -336,7 +336,7 @@ const STACK_TOP: usize = 1 << 20;
 /// Moves after which twice as many elements are moved at a time.
 const MOVES: usize = 8;
 
-impl<T: Plain + Copy> Stack<T> {
+impl<T: Plain + Copy> ScratchStack<T> {
     /// An empty stack.
     pub(crate) fn new(arena: &ScratchArena) -> Self {
         Self::with_top(arena, STACK_TOP)
@@ -438,7 +438,7 @@ mod tests {
         let many = u32::try_from(STACK_TOP).unwrap() * 5 / 2;
         for memory in [0, 1 << 30] {
             let arena = ScratchArena::new(dir.path().to_owned(), memory);
-            let mut stack = Stack::<u32>::new(&arena);
+            let mut stack = ScratchStack::<u32>::new(&arena);
             (0..many).for_each(|number| stack.push(number).unwrap());
             assert_eq!((stack.below.len(), stack.pop()), (3, Some(many - 1)));
             stack.push(7).unwrap();
@@ -450,7 +450,7 @@ mod tests {
         }
         // Up and down at the height at which it moved: no more moves.
         let arena = ScratchArena::new(dir.path().to_owned(), 0);
-        let mut stack = Stack::<u32>::with_top(&arena, 8);
+        let mut stack = ScratchStack::<u32>::with_top(&arena, 8);
         (0..8).for_each(|number| stack.push(number).unwrap());
         let (mut moves, mut parts) = (0, stack.below.len());
         for _ in 0..100 {

@@ -6,7 +6,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use super::stream::Bounded;
-use super::tar::{self, Bytes, Next, Source};
+use super::tar::{self, Bytes, Next, TarInput};
 use super::zip;
 use super::{
     Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
@@ -144,7 +144,7 @@ fn behind(mut unpacked: Unpacked, damage: Option<String>) -> Unpacked {
 }
 
 /// Passes over `bytes` bytes; that there are fewer is an error.
-fn pass_over(source: &mut dyn Source, bytes: u64) -> io::Result<()> {
+fn pass_over(source: &mut dyn TarInput, bytes: u64) -> io::Result<()> {
     if source.pass_over(bytes)? < bytes {
         Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT))
     } else {
@@ -340,7 +340,7 @@ fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Re
         _ if entry.is_encrypted => None,
         0 => Some(Box::new(packed)),
         8 => Some(Box::new(DeflateDecoder::new(packed))),
-        93 => Some(Box::new(zstandard::Reader::new(packed).ok()?)),
+        93 => Some(Box::new(zstandard::ZstdReader::new(packed).ok()?)),
         _ => None,
     }
 }

@@ -26,13 +26,13 @@ impl<R: Read> BufRead for Slot<R> {
 }
 
 /// Unpacks all members; zeros behind the last one are padding, which gzip itself skips too.
-pub(super) struct Reader<R> {
+pub(super) struct GzipReader<R> {
     decoder: GzDecoder<Slot<R>>,
     /// It ended, or failed: nothing more comes.
     done: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> GzipReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self { decoder: GzDecoder::new(Slot(Some(BufReader::new(input)))), done: false }
     }
@@ -72,7 +72,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read> Read for Reader<R> {
+impl<R: Read> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.done || buffer.is_empty() {
             return Ok(0);

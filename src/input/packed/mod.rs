@@ -82,8 +82,8 @@ impl Compression {
     /// Reads what `input` becomes when the compression is taken off; of an archive, that around it.
     pub(crate) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
-            Self::Gzip | Self::TarGzip => Box::new(gzip::Reader::new(input)),
-            Self::Zstd | Self::TarZstd => Box::new(zstandard::Reader::new(input)?),
+            Self::Gzip | Self::TarGzip => Box::new(gzip::GzipReader::new(input)),
+            Self::Zstd | Self::TarZstd => Box::new(zstandard::ZstdReader::new(input)?),
             Self::Tar | Self::Zip => Box::new(input),
         })
     }

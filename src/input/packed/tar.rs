@@ -10,7 +10,7 @@ const BLOCK: usize = 512;
 const LONG: u64 = 64 << 10;
 
 /// Something that is read from its start to its end, and can pass over parts.
-pub(super) trait Source: Read {
+pub(super) trait TarInput: Read {
     /// Passes over `bytes` bytes; says how many there were.
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64>;
 }
@@ -30,7 +30,7 @@ impl Read for Bytes<'_> {
     }
 }
 
-impl Source for Bytes<'_> {
+impl TarInput for Bytes<'_> {
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64> {
         let left = self.all.len().saturating_sub(self.at);
         let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(left);
@@ -39,7 +39,7 @@ impl Source for Bytes<'_> {
     }
 }
 
-impl<R: Read> Source for Bounded<R> {
+impl<R: Read> TarInput for Bounded<R> {
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64> {
         io::copy(&mut self.take(bytes), &mut io::sink())
     }
@@ -105,7 +105,7 @@ pub(super) enum Next {
 }
 
 /// Reads headers up to the next member.
-pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
+pub(super) fn next(source: &mut dyn TarInput) -> io::Result<Next> {
     let mut long = Member { name: String::new(), bytes: u64::MAX, is_sparse: false };
     loop {
         let mut block = [0; BLOCK];
@@ -161,7 +161,7 @@ pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
 }
 
 /// Passes over the blocks that go on with the list of a sparse file's parts, as GNU tar wrote it once.
-fn pass_over_maps(source: &mut dyn Source, header: &[u8; BLOCK]) -> io::Result<()> {
+fn pass_over_maps(source: &mut dyn TarInput, header: &[u8; BLOCK]) -> io::Result<()> {
     let mut goes_on = header.get(482).is_some_and(|byte| *byte != 0);
     while goes_on {
         let mut map = Vec::new();

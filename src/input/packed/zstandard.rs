@@ -19,9 +19,9 @@ const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
 const TOO_LARGE: &str = "its window is larger than 128 MiB: unpack it with zstd -d --long=31";
 
 /// Unpacks all frames.
-pub(super) struct Reader<'a, R: Read>(Decoder<'a, BufReader<R>>);
+pub(super) struct ZstdReader<'a, R: Read>(Decoder<'a, BufReader<R>>);
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> ZstdReader<'_, R> {
     pub(super) fn new(input: R) -> io::Result<Self> {
         let mut decoder = Decoder::new(input)?;
         decoder.window_log_max(WINDOW_LOG)?;
@@ -29,7 +29,7 @@ impl<R: Read> Reader<'_, R> {
     }
 }
 
-impl<R: Read> Read for Reader<'_, R> {
+impl<R: Read> Read for ZstdReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| {
             // The error has no number of its own.
@@ -63,7 +63,7 @@ mod tests {
     fn a_window_may_be_as_large_as_zstd_itself_allows() {
         let read = |packed: &[u8]| {
             let mut all = Vec::new();
-            Reader::new(packed).and_then(|mut reader| reader.read_to_end(&mut all)).map(|_| all)
+            ZstdReader::new(packed).and_then(|mut reader| reader.read_to_end(&mut all)).map(|_| all)
         };
         assert_eq!(read(&frame(27)).unwrap(), b"JAVA PROFILE 1.0.2");
         for window_log in 28..=31 {

@@ -18,7 +18,7 @@ use crate::leaks::loaders::Loaders;
 use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::selection::{Selection, What};
 use crate::waste::{self, GroupBy, Kind, Waste};
 use hprof_index::layout::sizes::Sizes;
@@ -335,7 +335,7 @@ impl<'a> Dump<'a> {
     fn class_loaders(&mut self, pattern: Option<&ClassPattern>, scope: Scope) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let rows = self.loaders.take().unwrap_or_else(|| {
-            let objects = Objects::new(self.summary, graph, bytes);
+            let objects = ObjectReader::new(self.summary, graph, bytes);
             loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
         });
         let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));

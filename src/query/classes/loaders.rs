@@ -12,7 +12,7 @@ use hprof_parser::{BasicType, ObjectId};
 use super::histogram;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
 
 /// The class that all loaders extend.
@@ -54,7 +54,7 @@ pub struct Row {
 }
 
 /// Lists the boot loader, all loaders that classes name, and all objects that extend java.lang.ClassLoader.
-pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> Vec<Row> {
+pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy) -> Vec<Row> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
     let mut rows: IdMap<ObjectId, Row> = IdMap::default();

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::io;
 
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
 use crate::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
 use hprof_index::ObjectGraph;
@@ -88,8 +88,8 @@ pub struct Text {
 }
 
 impl<'a> Dump<'a> {
-    fn objects(self) -> Objects<'a> {
-        Objects::new(self.summary, self.graph, self.bytes)
+    fn objects(self) -> ObjectReader<'a> {
+        ObjectReader::new(self.summary, self.graph, self.bytes)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::leaks::heap_facts::finalizer_queue;
 use crate::leaks::holders::{Holder, Holders};
 use crate::leaks::off_heap::{self, Buffers};
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::threads::{Thread, Threads};
 use crate::waste::estimate::{Estimate, estimate};
 
@@ -102,7 +102,7 @@ pub fn overview<'a>(
         class_loaders: loaders.classes().map(of_class).sum(),
         out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
         largest: Holders::new(heap, graph, bytes).largest(LARGEST, &threads),
-        odd: odd(&Objects::new(summary, graph, bytes)),
+        odd: odd(&ObjectReader::new(summary, graph, bytes)),
         waste: estimate(heap, graph, bytes)?,
         info,
     })
@@ -119,7 +119,7 @@ fn heap_limit(summary: &Summary) -> Option<u64> {
     (1..1 << 50).contains(&value).then_some(value)
 }
 
-fn odd(objects: &Objects<'_>) -> Odd {
+fn odd(objects: &ObjectReader<'_>) -> Odd {
     let mut odd = Odd {
         finalizer_queue: finalizer_queue(objects),
         direct: off_heap::direct(objects),

@@ -8,7 +8,7 @@ use crate::threads::frames::{Frame, Frames};
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::Summary;
-use hprof_index::objects::reader::{Objects, Record};
+use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_parser::{TraceSerial, names};
 
 use super::contents::Level;
@@ -58,7 +58,7 @@ pub(super) fn find(
     let own = |level: &&Level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
     let most = of.clone().filter(own).max_by_key(|level| level.objects);
     let class = most.or_else(|| of.next_back())?.class.clone();
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
     let read = spread(summary, graph, tops, &class);
     for object in &read {

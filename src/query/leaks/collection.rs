@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::Collections;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::Root;
+use hprof_index::objects::roots::GcRoot;
 use hprof_parser::ObjectId;
 
 /// The field that says how many elements a queue may have.
@@ -52,7 +52,7 @@ pub struct QueueThread {
 }
 
 pub(super) fn facts(
-    objects: &Objects<'_>,
+    objects: &ObjectReader<'_>,
     collections: &Collections<'_, '_>,
     view: &View<'_>,
     object: ObjectIndex,
@@ -82,14 +82,14 @@ pub(super) fn facts(
         array_length,
         threads,
         all_threads,
-        are_frames_known: objects.graph.roots.rows.iter().any(Root::is_of_stack),
+        are_frames_known: objects.graph.roots.rows.iter().any(GcRoot::is_of_stack),
     }
 }
 
 /// The threads that have an object in a frame.
 fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
-    let mut of_thread: FxHashMap<u32, &Root> = FxHashMap::default();
-    let frame = |root: &Root| root.frame.unwrap_or(u32::MAX);
+    let mut of_thread: FxHashMap<u32, &GcRoot> = FxHashMap::default();
+    let frame = |root: &GcRoot| root.frame.unwrap_or(u32::MAX);
     for root in view.edges.roots.of_object(object).filter(|root| root.is_of_stack()) {
         let Some(serial) = root.thread_serial else { continue };
         let innermost = of_thread.entry(serial).or_insert(root);
@@ -98,11 +98,11 @@ fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
         }
     }
     let all = of_thread.len() as u64;
-    let mut of_thread: Vec<(u32, &Root)> = of_thread.into_iter().collect();
+    let mut of_thread: Vec<(u32, &GcRoot)> = of_thread.into_iter().collect();
     of_thread.sort_rows_by_key(|(serial, _)| *serial);
     // A name may be sought among those of all threads.
     of_thread.truncate(TOLD_THREADS);
-    let told = |(serial, root): (u32, &Root)| QueueThread {
+    let told = |(serial, root): (u32, &GcRoot)| QueueThread {
         name: view.thread(serial, root.thread),
         frame: view.frame(root),
     };

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::dominators::class_counts::{self, Counts};
 use crate::objects::collections::{Collections, Forms};
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::strength::{Excluded, Strength};
 use crate::paths::beyond_frames;
 use crate::paths::steps::{RootView, Step, View};
@@ -110,14 +110,14 @@ pub struct ClassShare {
 pub(super) struct Evidence<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
 }
 
 impl<'a> Evidence<'a> {
     pub(super) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
-        let objects = Objects::new(summary, graph, bytes);
+        let objects = ObjectReader::new(summary, graph, bytes);
         Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
     }
 

@@ -1,7 +1,7 @@
 //! What is told of a heap beside its suspects: which thread ran out of memory, what waits for the finalizer, what is
 //! outside of the heap.
 
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
 use crate::threads::{Question, StackFrame, Thread, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -35,7 +35,7 @@ pub struct HeapFacts {
 /// The facts.
 pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> HeapFacts {
     let summary = heap.summary();
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let threads = Threads::new(heap, graph, bytes);
     let finalizer_queue = finalizer_queue(&objects);
     let finalizer_frame = finalizer_queue.filter(|waiting| *waiting > 0).and_then(|_| finalizer(&threads));
@@ -58,7 +58,7 @@ fn finalizer(threads: &Threads<'_>) -> Option<Frame> {
 }
 
 /// The queue of what waits for `finalize`.
-pub(crate) fn finalizers(objects: &Objects<'_>) -> Option<ObjectIndex> {
+pub(crate) fn finalizers(objects: &ObjectReader<'_>) -> Option<ObjectIndex> {
     let summary = objects.summary;
     let class = summary.boot_class("java.lang.ref.Finalizer")?;
     let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
@@ -66,6 +66,6 @@ pub(crate) fn finalizers(objects: &Objects<'_>) -> Option<ObjectIndex> {
 }
 
 /// Objects that wait for `finalize`.
-pub(crate) fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
+pub(crate) fn finalizer_queue(objects: &ObjectReader<'_>) -> Option<u64> {
     u64::try_from(objects.field(finalizers(objects)?, "queueLength")?.integer()?).ok()
 }

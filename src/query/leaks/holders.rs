@@ -17,7 +17,7 @@ use crate::dominators::listing;
 use crate::dominators::preorder::Start;
 use crate::objects::collections::{Collection, Collections, Forms, Kind};
 use crate::objects::label::Labels;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
@@ -132,7 +132,7 @@ pub struct Held {
 pub(crate) struct Holders<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     forms: Arc<Forms>,
     edges: Edges<'a>,
     labels: Labels<'a>,
@@ -141,7 +141,7 @@ pub(crate) struct Holders<'a> {
 impl<'a> Holders<'a> {
     pub(crate) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
-        let objects = Objects::new(summary, graph, bytes);
+        let objects = ObjectReader::new(summary, graph, bytes);
         Self {
             summary,
             graph,

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
 use crate::sorting::SortRows;
@@ -65,7 +65,7 @@ struct Buffer {
 }
 
 /// Counts direct buffers.
-pub(crate) fn direct(objects: &Objects<'_>) -> Buffers {
+pub(crate) fn direct(objects: &ObjectReader<'_>) -> Buffers {
     let mut found = Buffers::default();
     let direct = buffers(objects).into_iter().filter(|buffer| !buffer.is_mapped);
     direct.for_each(|buffer| found.add(buffer.bytes));
@@ -73,7 +73,7 @@ pub(crate) fn direct(objects: &Objects<'_>) -> Buffers {
 }
 
 /// Finds direct and mapped buffers, and who has the largest.
-pub(crate) fn off_heap(objects: &Objects<'_>, bytes: &[u8]) -> OffHeap {
+pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
     let mut found = OffHeap::default();
     let mut buffers = buffers(objects);
     if buffers.is_empty() {
@@ -102,7 +102,7 @@ impl Buffers {
     }
 }
 
-fn buffers(objects: &Objects<'_>) -> Vec<Buffer> {
+fn buffers(objects: &ObjectReader<'_>) -> Vec<Buffer> {
     let classes = ClassSet::of_name_and_below(objects.summary, "java.nio.MappedByteBuffer");
     let has_objects = |class| objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
     if !classes.classes().any(has_objects) {
@@ -112,7 +112,7 @@ fn buffers(objects: &Objects<'_>) -> Vec<Buffer> {
     all.filter_map(|object| buffer(objects, object)).collect()
 }
 
-fn buffer(objects: &Objects<'_>, object: ObjectIndex) -> Option<Buffer> {
+fn buffer(objects: &ObjectReader<'_>, object: ObjectIndex) -> Option<Buffer> {
     let fields = objects.fields(object)?;
     let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
     let bytes = u64::try_from(fields.integer("capacity")?).ok().filter(|bytes| *bytes > 0)?;
@@ -124,7 +124,7 @@ fn buffer(objects: &Objects<'_>, object: ObjectIndex) -> Option<Buffer> {
     is_own.then(|| Buffer { object, bytes, is_mapped: !is_null("fd") })
 }
 
-fn class_name<'a>(objects: &Objects<'a>, object: ObjectIndex) -> &'a str {
+fn class_name<'a>(objects: &ObjectReader<'a>, object: ObjectIndex) -> &'a str {
     let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
     class.map_or("", |class| objects.summary.class_name(class))
 }
@@ -209,7 +209,7 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectI
 }
 
 /// What `java.nio.Bits` counts as reserved, and its limit.
-fn counters(objects: &Objects<'_>) -> (Option<u64>, Option<u64>) {
+fn counters(objects: &ObjectReader<'_>) -> (Option<u64>, Option<u64>) {
     let summary = objects.summary;
     let class = summary.classes().iter().find(|class| summary.is_named(class, "java.nio.Bits"));
     let value = |wanted: [&str; 2], kind: BasicType| {

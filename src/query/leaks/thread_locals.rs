@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dominators::holder;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -48,7 +48,7 @@ impl ThreadLocalUse {
 /// Finds what threads keep under ThreadLocals.
 pub(super) struct ThreadLocals<'a> {
     graph: &'a ObjectGraph,
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     labels: Labels<'a>,
     edges: Edges<'a>,
     /// The entries of all threads by position, ascending.
@@ -70,7 +70,7 @@ impl<'a> ThreadLocals<'a> {
         let summary = heap.summary();
         Self {
             graph,
-            objects: Objects::new(summary, graph, bytes),
+            objects: ObjectReader::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
             edges: Edges::new(summary, graph, bytes),
             entries: OnceLock::new(),

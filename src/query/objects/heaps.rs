@@ -13,7 +13,7 @@ use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_parser::heap::HeapVisitor;
 
 use super::object_set::Bits;
-use super::reader::{Objects, Record};
+use super::reader::{ObjectReader, Record};
 
 /// Objects that one thread takes at a time; a multiple of [`BLOCK`] and of 64.
 const CHUNK: u32 = 1 << 16;
@@ -69,7 +69,7 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
     // Segments lie in the order of the file; what is wrong with a dump need not.
     infos.0.sort_unstable();
     infos.0.dedup_by_key(|(_, heap)| *heap);
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let is_meant = |record: Option<Record<'_>>| {
         let offset = match record? {
             Record::Instance(record) => record.offset,

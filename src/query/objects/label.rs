@@ -17,7 +17,7 @@ use hprof_parser::{BasicType, ObjectId};
 use super::class_set::ClassSet;
 use super::collections::{Collections, Forms, Kind};
 use super::meaning::Meanings;
-use super::reader::Objects;
+use super::reader::ObjectReader;
 
 /// Characters of a label; what is longer ends with an ellipsis.
 pub const MAX_CHARS: usize = 120;
@@ -35,7 +35,7 @@ const THREAD_LOCAL: &str = "java.lang.ThreadLocal";
 #[derive(Debug)]
 pub struct Labels<'a> {
     meanings: Meanings<'a>,
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     forms: Arc<Forms>,
     /// ThreadLocals, and the static fields that hold them: class and name.
     thread_locals: OnceLock<IdMap<ObjectId, (ClassNumber, &'a str)>>,
@@ -48,7 +48,7 @@ impl<'a> Labels<'a> {
     /// Labels of the objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
-        let objects = Objects::new(summary, graph, bytes);
+        let objects = ObjectReader::new(summary, graph, bytes);
         Self {
             meanings: Meanings::new(summary, graph, bytes),
             objects,

@@ -14,7 +14,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 use hprof_parser::heap::ObjectArray;
 
-use super::reader::{Objects, Record};
+use super::reader::{ObjectReader, Record};
 use super::reference_names::Edges;
 use super::strength::{Strength, is_referent};
 use crate::classes::histogram;
@@ -68,14 +68,14 @@ pub struct GroupRow {
 #[derive(Debug)]
 pub struct Refs<'a> {
     view: &'a View<'a>,
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
 }
 
 impl<'a> Refs<'a> {
     /// References of objects that `view` describes.
     pub fn new(view: &'a View<'a>) -> Self {
         let Edges { summary, graph, bytes, .. } = view.edges;
-        Self { view, objects: Objects::new(summary, graph, bytes) }
+        Self { view, objects: ObjectReader::new(summary, graph, bytes) }
     }
 
     fn graph(&self) -> &'a ObjectGraph {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::dump::info::Info;
 use crate::objects::collections::Collections;
 use crate::objects::meaning::{self, Meanings};
-use crate::objects::reader::{Bits, Characters, Objects, Record};
+use crate::objects::reader::{Bits, Characters, ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
@@ -35,7 +35,7 @@ pub struct Evaluator<'o, 'a> {
     pub(super) heap: &'a Heap,
     pub(super) summary: &'a Summary,
     pub(super) graph: &'a ObjectGraph,
-    pub(super) objects: &'o Objects<'a>,
+    pub(super) objects: &'o ObjectReader<'a>,
     pub(super) meanings: Meanings<'a>,
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
@@ -80,7 +80,7 @@ impl<'r, 'a> Row<'r, 'a> {
 
 impl<'o, 'a> Evaluator<'o, 'a> {
     /// An evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, objects: &'o Objects<'a>, bytes: &'a [u8]) -> Self {
+    pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let is_string = |class| summary.is_named(class, "java.lang.String");
         let graph = objects.graph;

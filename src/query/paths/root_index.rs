@@ -2,7 +2,7 @@
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::Root;
+use hprof_index::objects::roots::GcRoot;
 use hprof_parser::RootKind;
 
 use crate::objects::object_set::Bits;
@@ -13,7 +13,7 @@ use crate::objects::object_set::Bits;
 /// or not: a user asks for the frame.
 #[derive(Debug)]
 pub struct RootIndex<'a> {
-    rows: &'a [Root],
+    rows: &'a [GcRoot],
     /// Object and row, ascending.
     by_object: Vec<(ObjectIndex, u32)>,
     /// Thread and row of those that count as references of their thread, ascending.
@@ -48,12 +48,12 @@ impl<'a> RootIndex<'a> {
     }
 
     /// The roots of an object, in the order of the file.
-    pub fn of_object(&self, object: ObjectIndex) -> impl Iterator<Item = &'a Root> + '_ {
+    pub fn of_object(&self, object: ObjectIndex) -> impl Iterator<Item = &'a GcRoot> + '_ {
         self.range(&self.by_object, object)
     }
 
     /// The roots that count as references of a thread, in the order of the file.
-    pub fn locals_of(&self, thread: ObjectIndex) -> impl Iterator<Item = &'a Root> + '_ {
+    pub fn locals_of(&self, thread: ObjectIndex) -> impl Iterator<Item = &'a GcRoot> + '_ {
         self.range(&self.by_thread, thread)
     }
 
@@ -65,7 +65,7 @@ impl<'a> RootIndex<'a> {
     }
 
     /// The threads that have any such roots that are wanted, ascending, each once.
-    pub fn threads_of(&self, wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+    pub fn threads_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_thread, wanted)
     }
 
@@ -78,7 +78,7 @@ impl<'a> RootIndex<'a> {
         &'s self,
         pairs: &'s [(ObjectIndex, u32)],
         key: ObjectIndex,
-    ) -> impl Iterator<Item = &'a Root> + 's {
+    ) -> impl Iterator<Item = &'a GcRoot> + 's {
         numbers(pairs, key).filter_map(|row| self.rows.get(row))
     }
 
@@ -88,11 +88,11 @@ impl<'a> RootIndex<'a> {
     }
 
     /// The objects of the roots that are wanted, ascending, each once.
-    pub fn objects_of(&self, wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+    pub fn objects_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_object, wanted)
     }
 
-    fn keys(&self, pairs: &[(ObjectIndex, u32)], wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+    fn keys(&self, pairs: &[(ObjectIndex, u32)], wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         let is_wanted = |row: u32| self.rows.get(row as usize).is_some_and(&wanted);
         let found = pairs.iter().filter(|(_, row)| is_wanted(*row));
         let mut keys: Vec<ObjectIndex> = found.map(|(key, _)| *key).collect();

@@ -8,7 +8,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::roots::Root;
+use hprof_index::objects::roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::dominators::retained::retained_by_tree;
@@ -95,7 +95,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
     let tree = &graph.tree;
     let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
     let mut names: FxHashMap<ObjectIndex, Thread> = FxHashMap::default();
-    let mut is_of_thread = |root: &Root| match (&question.thread, root.thread) {
+    let mut is_of_thread = |root: &GcRoot| match (&question.thread, root.thread) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(wanted), Some(thread)) => {
@@ -104,13 +104,13 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             wanted.matches(thread.id, thread.name.as_deref())
         }
     };
-    let mut roots: Vec<Root> = (graph.roots.rows.iter().copied())
+    let mut roots: Vec<GcRoot> = (graph.roots.rows.iter().copied())
         .filter(|root| question.kinds.is_empty() || question.kinds.contains(&root.kind))
         .filter(|root| is_of_thread(root))
         .collect();
     roots.sort_rows_by_key(key);
     let kinds = kinds(tree, &roots);
-    let mut counted: Vec<(u64, Root, u64)> = (roots.chunk_by(|a, b| key(a) == key(b)))
+    let mut counted: Vec<(u64, GcRoot, u64)> = (roots.chunk_by(|a, b| key(a) == key(b)))
         .filter_map(|same| {
             let root = *same.first()?;
             let position = tree.reachable_position(root.object);
@@ -150,12 +150,12 @@ pub(crate) fn by_kind(graph: &ObjectGraph) -> Vec<KindRow> {
 }
 
 /// Roots of the same key are the same.
-fn key(root: &Root) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
+fn key(root: &GcRoot) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
     (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)
 }
 
 /// Adds up roots by kind; they are sorted by kind and object.
-fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
+fn kinds(tree: &Tree, roots: &[GcRoot]) -> Vec<KindRow> {
     let mut kinds: Vec<KindRow> = (roots.chunk_by(|a, b| a.kind == b.kind))
         .filter_map(|same| {
             let kind = same.first()?.kind;

@@ -2,7 +2,7 @@
 
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::Root;
+use hprof_index::objects::roots::GcRoot;
 
 use super::root_index::RootIndex;
 
@@ -31,7 +31,7 @@ pub(crate) struct Starts<'e, 'a> {
 impl<'e, 'a> Starts<'e, 'a> {
     /// Of some roots, those that are not `excluded`.
     pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: Which) -> Self {
-        let is_wanted = |root: &Root| {
+        let is_wanted = |root: &GcRoot| {
             !excluded.contains_root(root.kind)
                 && match which {
                     Which::All => true,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::Heap;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::Root;
+use hprof_index::objects::roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;
@@ -183,8 +183,8 @@ impl<'a> View<'a> {
     /// Why paths start at an object if what is `excluded` is left out: for what reason other than a thread's frame, if there
     /// is one.
     pub fn start(&self, object: ObjectIndex, excluded: Excluded) -> RootView {
-        let is_start = |root: &Root| !excluded.contains_root(root.kind);
-        let beyond_frames = |root: &Root| is_start(root) && !root.is_of_stack();
+        let is_start = |root: &GcRoot| !excluded.contains_root(root.kind);
+        let beyond_frames = |root: &GcRoot| is_start(root) && !root.is_of_stack();
         if self.edges.roots.of_object(object).any(beyond_frames) {
             self.root_of(object, beyond_frames)
         } else {
@@ -192,9 +192,9 @@ impl<'a> View<'a> {
         }
     }
 
-    fn root_of(&self, object: ObjectIndex, wanted: impl Fn(&Root) -> bool) -> RootView {
+    fn root_of(&self, object: ObjectIndex, wanted: impl Fn(&GcRoot) -> bool) -> RootView {
         let graph = self.edges.graph;
-        let mut frame: Option<(u32, &Root)> = None;
+        let mut frame: Option<(u32, &GcRoot)> = None;
         let mut first: Option<(u32, Option<ObjectIndex>)> = None;
         let (mut threads, mut kinds) = (FxHashSet::default(), Vec::new());
         let mut is_assumed = true;
@@ -235,7 +235,7 @@ impl<'a> View<'a> {
     }
 
     /// The frame in which a root lies, if it is known.
-    pub fn frame(&self, root: &Root) -> Option<String> {
+    pub fn frame(&self, root: &GcRoot) -> Option<String> {
         self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
     }
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::objects::reader::{Characters, Objects, Record};
+use crate::objects::reader::{Characters, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::strings::StringPart;
 use hprof_parser::heap::PrimitiveArray;
@@ -48,7 +48,7 @@ impl Form {
 /// The characters of a String by their place: the offset of the array's record, shifted left by two, and the [`Form`].
 /// `None` only if the dump has changed since.
 pub(crate) fn characters_at<'a>(
-    objects: &Objects<'a>,
+    objects: &ObjectReader<'a>,
     place: u64,
     string: ObjectIndex,
 ) -> Option<Characters<'a>> {

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::objects::reader::{Characters, Objects};
+use crate::objects::reader::{Characters, ObjectReader};
 use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
@@ -20,7 +20,7 @@ use hprof_index::layout::object_layout::Layout;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::objects::strings::{StringFields, StringPart};
-use hprof_index::storage::scratch::{Array, Stack};
+use hprof_index::storage::scratch::{Array, ScratchStack};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 
@@ -79,7 +79,7 @@ impl Item {
     }
 
     /// The characters; `None` only if the dump has changed since.
-    pub(super) fn characters<'a>(&self, objects: &Objects<'a>) -> Option<Characters<'a>> {
+    pub(super) fn characters<'a>(&self, objects: &ObjectReader<'a>) -> Option<Characters<'a>> {
         contents::characters_at(objects, self.place, ObjectIndex(self.string))
     }
 }
@@ -96,7 +96,7 @@ pub(super) struct Finds {
 
 /// What the threads share.
 struct Search<'s, 'a> {
-    objects: &'s Objects<'a>,
+    objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
     question: &'s Question,
@@ -108,7 +108,7 @@ struct Search<'s, 'a> {
 
 /// Finds the Strings that are asked for.
 pub(super) fn find<'a>(
-    objects: &Objects<'a>,
+    objects: &ObjectReader<'a>,
     bytes: &'a [u8],
     question: &Question,
     basis: &Basis,
@@ -132,8 +132,8 @@ pub(super) fn find<'a>(
     };
     let found: Vec<(Array<Found>, u64)> = parallel::try_map(&all, strings)?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
-    let shares: Vec<Mutex<Stack<Item>>> =
-        (0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect();
+    let shares: Vec<Mutex<ScratchStack<Item>>> =
+        (0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays = parallel::try_map(&all, |chunk| {
         let mut here: Vec<Found> = Vec::new();
         for (found, _) in &found {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::objects::reader::{Objects, Record};
+use crate::objects::reader::{ObjectReader, Record};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -49,7 +49,7 @@ pub struct Holder {
 }
 
 /// Who refers to most of these copies. At most [`SAMPLE`] of them may be given.
-pub(super) fn holders(objects: &Objects<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
+pub(super) fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
     let graph = objects.graph;
     let mut counts: FxHashMap<(ClassNumber, By), u64> = FxHashMap::default();
     let mut of_copy = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn holders(objects: &Objects<'_>, copies: &[ObjectIndex]) -> Vec<Hold
 }
 
 /// By what an object refers to the one with this id.
-fn holding(objects: &Objects<'_>, from: ObjectIndex, id: ObjectId) -> Option<(ClassNumber, By)> {
+fn holding(objects: &ObjectReader<'_>, from: ObjectIndex, id: ObjectId) -> Option<(ClassNumber, By)> {
     let (summary, graph) = (objects.summary, objects.graph);
     if let Some(class) = graph.class_of_class_object(from) {
         return class_holding(summary, class, id);
@@ -99,7 +99,7 @@ fn class_holding(summary: &Summary, class: ClassNumber, id: ObjectId) -> Option<
     Some((class, found.map_or(By::Other, |(at, _)| By::Static(at))))
 }
 
-fn named(objects: &Objects<'_>, class: ClassNumber, by: By, copies: u64) -> Option<Holder> {
+fn named(objects: &ObjectReader<'_>, class: ClassNumber, by: By, copies: u64) -> Option<Holder> {
     let summary = objects.summary;
     let row = summary.class(class)?;
     let mut holder =

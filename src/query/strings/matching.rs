@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use rayon::prelude::*;
 
-use crate::objects::reader::{Characters, Objects};
+use crate::objects::reader::{Characters, ObjectReader};
 
 use super::{Answer, Group, Grouping, Rows, StringBytes, contents};
 
@@ -44,8 +44,8 @@ impl Copies {
 /// The texts that several Strings of one of two dumps have, as far as they are kept; in no order. Both answers are of
 /// duplicates, and of one [`super::Basis`].
 pub(crate) fn matched(
-    (old, old_objects): (&Answer, &Objects<'_>),
-    (new, new_objects): (&Answer, &Objects<'_>),
+    (old, old_objects): (&Answer, &ObjectReader<'_>),
+    (new, new_objects): (&Answer, &ObjectReader<'_>),
     is_kept: impl Fn(&Copies) -> bool + Sync,
 ) -> Vec<Copies> {
     let (old, new) = (Texts::new(old, old_objects), Texts::new(new, new_objects));
@@ -94,7 +94,7 @@ struct Texts<'s, 'a> {
 }
 
 impl<'s, 'a> Texts<'s, 'a> {
-    fn new(answer: &'s Answer, objects: &'s Objects<'a>) -> Self {
+    fn new(answer: &'s Answer, objects: &'s ObjectReader<'a>) -> Self {
         let sizes = StringBytes::new(objects.summary);
         let mut groups = answer.groups.clone();
         groups.par_sort_unstable_by_key(|group| (group.share, group.start));

@@ -25,7 +25,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_parser::ObjectId;
 
-use super::objects::reader::{Characters, Objects};
+use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
 use find::Item;
 use holders::Holder;
@@ -238,7 +238,7 @@ pub(crate) fn strings_on(
     bytes: &[u8],
     question: &Question,
 ) -> io::Result<Answer> {
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let found = find::find(&objects, bytes, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
     let (shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
@@ -277,7 +277,7 @@ impl Totals {
 
 /// What putting the same texts together needs.
 struct Grouping<'s, 'a> {
-    objects: &'s Objects<'a>,
+    objects: &'s ObjectReader<'a>,
     sizes: StringBytes,
     rows: Rows,
 }
@@ -406,7 +406,7 @@ const ALWAYS: u32 = 256;
 /// Makes rows.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     answer: &'a Answer,
     rows: Rows,
     most: usize,
@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
     ) -> Self {
         let most = most.min(LONGEST);
         let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
-        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, cut }
+        Self { objects: ObjectReader::new(summary, graph, bytes), answer, rows, most, cut }
     }
 
     /// The first row behind those from `start` on that are made together: up to `rows`, with texts of about `characters`.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::names::Names;
 use super::tree_rows::{TreeLookup, TreeRows};
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -25,7 +25,7 @@ pub struct Context<'a> {
     /// The dump's bytes.
     pub bytes: &'a [u8],
     /// Reads objects.
-    pub objects: Objects<'a>,
+    pub objects: ObjectReader<'a>,
     /// What sizes are.
     pub sizes: Sizes,
     /// The names of all classes, by class number.
@@ -59,7 +59,7 @@ impl<'a> Context<'a> {
             summary,
             graph,
             bytes,
-            objects: Objects::new(summary, graph, bytes),
+            objects: ObjectReader::new(summary, graph, bytes),
             sizes: Sizes::new(summary, None),
             class_names: Arc::new(names.collect()),
             about,

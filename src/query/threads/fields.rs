@@ -1,6 +1,6 @@
 //! What the fields of a Thread object say of it.
 
-use crate::objects::reader::{Characters, Objects, Record};
+use crate::objects::reader::{Characters, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::Fields;
@@ -48,7 +48,7 @@ fn families(summary: &Summary) -> Vec<Family> {
 /// Reads the fields of threads.
 #[derive(Debug)]
 pub(super) struct ThreadFields<'a> {
-    pub(super) objects: Objects<'a>,
+    pub(super) objects: ObjectReader<'a>,
     families: Vec<Family>,
     thread: Option<ClassNumber>,
     virtual_thread: Option<ClassNumber>,
@@ -64,7 +64,7 @@ pub(super) struct ThreadFields<'a> {
 const SUSPENDED: u64 = 1 << 8;
 
 impl<'a> ThreadFields<'a> {
-    pub(super) fn new(objects: Objects<'a>) -> Self {
+    pub(super) fn new(objects: ObjectReader<'a>) -> Self {
         let summary = objects.summary;
         let class = |name: &str| {
             let mut classes = summary.numbered_classes();

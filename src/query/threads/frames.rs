@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::PlaceRow;
-use hprof_index::objects::roots::{Root, Roots};
+use hprof_index::objects::roots::{GcRoot, Roots};
 use hprof_parser::names::java_class_name;
 use hprof_parser::record::{BodyReader, Record};
 use hprof_parser::{TraceSerial, mutf8};
@@ -144,7 +144,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The frame in which a root lies, if it lies in one.
-    pub fn of_root(&self, roots: &Roots, root: &Root) -> Option<Frame> {
+    pub fn of_root(&self, roots: &Roots, root: &GcRoot) -> Option<Frame> {
         let trace = roots.trace_of_thread(root.thread_serial?)?;
         self.frame(self.of_trace(trace).nth(usize::try_from(root.frame?).ok()?)?)
     }

@@ -33,7 +33,7 @@ pub use self::state::{Doing, State, Wait};
 use super::classes::suggestions::names_like;
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
-use super::objects::reader::Objects;
+use super::objects::reader::ObjectReader;
 use super::objects::selection::ThreadPattern;
 
 /// Objects that one thread takes at a time.
@@ -256,7 +256,7 @@ impl<'a> Threads<'a> {
     /// The threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
-        let fields = ThreadFields::new(Objects::new(summary, graph, bytes));
+        let fields = ThreadFields::new(ObjectReader::new(summary, graph, bytes));
         let roots = &graph.roots;
         let mut running = Vec::new();
         let mut locals = Vec::new();

@@ -17,7 +17,7 @@ use crate::strings::contents;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::prefetch::prefetch;
-use hprof_index::storage::scratch::{Array, ScratchArena, Stack};
+use hprof_index::storage::scratch::{Array, ScratchArena, ScratchStack};
 use hprof_parser::BasicType;
 
 /// Parts of the contents by their hash.
@@ -65,11 +65,11 @@ impl Item {
 }
 
 /// Items by a part of their hash.
-pub(super) struct Shares(Vec<Mutex<Stack<Item>>>);
+pub(super) struct Shares(Vec<Mutex<ScratchStack<Item>>>);
 
 impl Shares {
     pub(super) fn new(room: &ScratchArena) -> Self {
-        Self((0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect())
+        Self((0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect())
     }
 
     /// Takes items.

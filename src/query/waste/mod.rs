@@ -29,7 +29,7 @@ use std::sync::Arc;
 use crate::objects::collections::Forms;
 use crate::objects::label::Labels;
 use crate::objects::object_set::Bits;
-use crate::objects::reader::Objects;
+use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
 use crate::strings::contents::random_seed;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
@@ -228,7 +228,7 @@ struct Search<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     sizes: Sizes,
     room: ScratchArena,
     reachable: Reachable,
@@ -254,7 +254,7 @@ impl<'a> Search<'a> {
         graph.roots.objects().into_iter().for_each(|root| {
             roots.insert(root);
         });
-        let objects = Objects::new(summary, graph, bytes);
+        let objects = ObjectReader::new(summary, graph, bytes);
         Self {
             summary,
             graph,

@@ -15,7 +15,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::record_plan::{ClassPlan, RecordPlans};
 use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
 use hprof_query::classes::histogram;
 use hprof_query::recordings::profile::rfc3339;
@@ -284,7 +284,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         }
     }
 
-    fn root(&mut self, offset: usize, root: Root) {
+    fn root(&mut self, offset: usize, root: RootRecord) {
         let thread = root.thread.unwrap_or(0);
         // The agent prints no frame as -1.
         let frame = root.frame.unwrap_or(u32::MAX).cast_signed();

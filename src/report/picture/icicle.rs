@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::{Canvas, Node, Placed, Rectangle, children, svg};
+use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
 
 /// Pixels of a row.
 const ROW: f64 = 20.0;
@@ -11,7 +11,7 @@ const MIN_WIDTH: f64 = 1.0;
 
 /// Draws an icicle as wide as the canvas. It is as high as its rows, whatever the height of the canvas. What a node has
 /// beyond its children stays free below it, on the right.
-pub fn icicle(root: &Node, canvas: Canvas) -> Markup {
+pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Icicle: {}", root.name);
     let boxes = layout(root, canvas);
     let rows = boxes.iter().map(|placed| f64::from(placed.depth) + 1.0).fold(0.0, f64::max);
@@ -20,7 +20,7 @@ pub fn icicle(root: &Node, canvas: Canvas) -> Markup {
 }
 
 /// The boxes that are drawn, those below a box after it.
-pub(super) fn layout(root: &Node, canvas: Canvas) -> Vec<Placed<'_>> {
+pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
     let canvas = Rectangle { height: ROW, ..Rectangle::of(canvas) };
     let mut placed = Vec::new();
     let mut to_place = vec![Placed { node: root, depth: 0, at: canvas }];

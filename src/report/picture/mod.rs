@@ -38,7 +38,7 @@ const LAST_DEPTH: u32 = 9;
 
 /// A box, and those in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct PictureBox {
     /// What is written in the box, cut to what fits.
     pub name: String,
     /// All there is to say of it.
@@ -50,7 +50,7 @@ pub struct Node {
     /// Its colour.
     pub hue: Hue,
     /// The boxes in it, in any order.
-    pub children: Vec<Node>,
+    pub children: Vec<PictureBox>,
 }
 
 /// The colour of a box.
@@ -112,14 +112,14 @@ impl Rectangle {
 /// A node that has its place.
 #[derive(Debug, Clone, Copy)]
 struct Placed<'a> {
-    node: &'a Node,
+    node: &'a PictureBox,
     depth: u32,
     at: Rectangle,
 }
 
 /// The children of a node, largest first, without those of no bytes; and what all of the node is in their measure.
-fn children(node: &Node) -> (Vec<&Node>, f64) {
-    let mut children: Vec<&Node> = node.children.iter().filter(|child| child.bytes > 0).collect();
+fn children(node: &PictureBox) -> (Vec<&PictureBox>, f64) {
+    let mut children: Vec<&PictureBox> = node.children.iter().filter(|child| child.bytes > 0).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.bytes));
     let sum: f64 = children.iter().map(|child| child.bytes as f64).sum();
     (children, sum.max(node.bytes as f64))
@@ -234,13 +234,13 @@ impl Render for Hue {
 mod tests {
     use super::*;
 
-    pub(super) fn leaf(name: &str, bytes: u64) -> Node {
+    pub(super) fn leaf(name: &str, bytes: u64) -> PictureBox {
         node(name, bytes, Vec::new())
     }
 
-    pub(super) fn node(name: &str, bytes: u64, children: Vec<Node>) -> Node {
+    pub(super) fn node(name: &str, bytes: u64, children: Vec<PictureBox>) -> PictureBox {
         let hue = Hue::of_class(name);
-        Node { name: name.into(), title: format!("{name}: {bytes}"), href: None, bytes, hue, children }
+        PictureBox { name: name.into(), title: format!("{name}: {bytes}"), href: None, bytes, hue, children }
     }
 
     /// Some numbers, the same in every run.
@@ -253,12 +253,12 @@ mod tests {
     }
 
     /// A tree of so many nodes, of which many have children.
-    pub(super) fn tree(nodes: u64, random: &mut impl FnMut(u64) -> u64) -> Node {
+    pub(super) fn tree(nodes: u64, random: &mut impl FnMut(u64) -> u64) -> PictureBox {
         if nodes <= 1 {
             return leaf("com.example.Leaf", 1 + random(1000));
         }
         let parts = 1 + random((nodes - 1).min(7));
-        let children: Vec<Node> = (0..parts).map(|_| tree((nodes - 1) / parts, random)).collect();
+        let children: Vec<PictureBox> = (0..parts).map(|_| tree((nodes - 1) / parts, random)).collect();
         let bytes = children.iter().map(|child| child.bytes).sum::<u64>() + random(300);
         node("java.util.concurrent.ConcurrentHashMap$Node[]", bytes, children)
     }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_picture_of_1500_boxes_is_small() {
-        fn link(node: &mut Node, count: &mut u64) {
+        fn link(node: &mut PictureBox, count: &mut u64) {
             *count += 1;
             node.href = Some(format!("/object/0x{:x}", 0xff00_0000 + *count));
             node.title = format!("{} 3.5 MiB retained, 73.0%, 12,345 objects", node.name);

@@ -6,7 +6,7 @@
 
 use maud::Markup;
 
-use super::{Canvas, Node, Placed, Rectangle, children, svg};
+use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
 
 /// Pixels between a box and those in it.
 const PADDING: f64 = 2.0;
@@ -16,13 +16,13 @@ const HEADER: f64 = 15.0;
 const MIN_SIDE: f64 = 3.0;
 
 /// Draws a treemap as large as the canvas. What a node has beyond its children stays free in its box.
-pub fn treemap(root: &Node, canvas: Canvas) -> Markup {
+pub fn treemap(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Treemap: {}", root.name);
     svg("treemap", &what, Rectangle::of(canvas), &layout(root, canvas))
 }
 
 /// The boxes that are drawn, those in a box after it.
-pub(super) fn layout(root: &Node, canvas: Canvas) -> Vec<Placed<'_>> {
+pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
     let mut placed = Vec::new();
     let mut to_place = vec![Placed { node: root, depth: 0, at: Rectangle::of(canvas) }];
     while let Some(next) = to_place.pop() {
@@ -153,7 +153,7 @@ mod tests {
     fn areas_are_in_proportion_to_bytes() {
         let sizes = [5000, 2500, 1250, 625, 300, 200];
         let inner = node("b.C", 4000, vec![leaf("d.E", 3000), leaf("d.F", 500)]);
-        let mut all: Vec<Node> = sizes.iter().map(|bytes| leaf("a.B", *bytes)).collect();
+        let mut all: Vec<PictureBox> = sizes.iter().map(|bytes| leaf("a.B", *bytes)).collect();
         all.push(inner);
         let root = node("all", 20_000, all);
         let boxes = layout(&root, CANVAS);

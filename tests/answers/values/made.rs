@@ -4,7 +4,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::collections::{Collections, Kind};
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
-use hprof_query::objects::reader::Objects;
+use hprof_query::objects::reader::ObjectReader;
 
 use crate::kit::dump::{Dump, bytes};
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
@@ -103,7 +103,7 @@ pub fn contents(
     graph: &ObjectGraph,
     object: ObjectId,
 ) -> Option<(Kind, Option<u64>, Vec<String>)> {
-    let objects = Objects::new(heap.summary(), graph, bytes(heap));
+    let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);
     let found = collections.collection(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0))?)?;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use hprof_parser::sniff::{Looks, sniff};
-use hprof_parser::stream::{Part, PartKind, StreamScanner};
+use hprof_parser::stream::{PartKind, ReceivedPart, StreamScanner};
 use hprof_parser::text::event::{Event as TextEvent, Ranking};
-use hprof_parser::text::{END_OF_FILE, Reader};
+use hprof_parser::text::{END_OF_FILE, TextReader};
 use hprof_parser::{FormatErrorKind, Header, IdSize};
 use hprof_report::number::human_bytes;
 
@@ -372,7 +372,7 @@ impl Told<'_> {
 fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
-    let mut seen = |part: Part| {
+    let mut seen = |part: ReceivedPart| {
         told.part(match part.kind {
             PartKind::HeapSummary => part.kind.name().to_owned(),
             kind => format!("{} of {}", kind.name(), human_bytes(part.bytes)),
@@ -399,7 +399,7 @@ fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
 /// Follows the lines of a text. Returns what is missing.
 fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
     let mut open = None;
-    let mut reader = Reader::new(&mut *tee);
+    let mut reader = TextReader::new(&mut *tee);
     while let Ok(Some((_, event))) = reader.next_event() {
         open = match event {
             TextEvent::Malformed { expected, text: END_OF_FILE } => Some(expected),

@@ -9,7 +9,7 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::terminal::progress_bar::Bar;
-use hprof_index::open::heap::{StageReport, State};
+use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{Heap, Options};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         thorough = !heap.is_fresh();
     }
     let mut reports = args.input.with_threads(|| verify(thorough))??;
-    if !args.verify && reports.iter().any(|report| report.state != State::Good) {
+    if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
         // Something is wrong that opening does not look at: all is built anew.
         // What cannot be removed is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         drop(bar);
         reports = verify(false)?;
     }
-    let good = reports.iter().all(|report| report.state == State::Good);
+    let good = reports.iter().all(|report| report.state == StageState::Good);
     show(args, reports.iter().map(Row::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
@@ -129,11 +129,11 @@ impl Row {
         Self {
             stage: report.stage.name(),
             state: match report.state {
-                State::Good => "good",
-                State::Missing => "missing",
-                State::Stale => "stale",
-                State::Foreign => "foreign",
-                State::Damaged => "damaged",
+                StageState::Good => "good",
+                StageState::Missing => "missing",
+                StageState::Stale => "stale",
+                StageState::Foreign => "foreign",
+                StageState::Damaged => "damaged",
             },
             index_bytes: report.bytes,
             file: report.file.to_string_lossy().into_owned(),

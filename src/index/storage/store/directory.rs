@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::format::{Key, StageFile, StageWriter, Unusable};
+use super::format::{FileKey, StageFile, StageWriter, Unusable};
 use super::lock::{self, Lock};
 use super::stage::Stage;
 use crate::storage::private_dir::{PrivateDir, is_distrust};
@@ -53,7 +53,7 @@ impl IndexDirectories {
     /// were not good.
     pub(crate) fn read<T>(
         &self,
-        key: &Key,
+        key: &FileKey,
         read: impl Fn(&StageFile, &PrivateDir) -> Result<T, Unusable>,
     ) -> (Option<T>, Vec<String>) {
         let mut notes = Vec::new();
@@ -160,7 +160,7 @@ fn full_path(dump: &Path) -> PathBuf {
 }
 
 /// The name of a stage's file. Those of a heap dump that was asked for by number carry the number.
-pub(crate) fn file_name(key: &Key) -> String {
+pub(crate) fn file_name(key: &FileKey) -> String {
     match key.heap_dump {
         0 => key.stage.name().to_owned(),
         number => format!("{}.{number}", key.stage.name()),
@@ -255,7 +255,7 @@ impl IndexDirectory {
     /// Writes and publishes a stage's file.
     pub(crate) fn write<T>(
         &self,
-        key: &Key,
+        key: &FileKey,
         sections: u32,
         fill: impl FnOnce(&mut StageWriter<BufWriter<&mut Temporary>>) -> io::Result<T>,
     ) -> io::Result<T> {

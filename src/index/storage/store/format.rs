@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::identity::Identity;
 use super::stage::Stage;
 use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
-use crate::storage::column::{Column, Row};
+use crate::storage::column::{ColumnRow, IndexColumn};
 use hprof_input::file::Mapped;
 
 /// The version of the index format. Changes with every change of a row or a section.
@@ -67,7 +67,7 @@ const MAX_SECTIONS: u32 = 64;
 
 /// What a file of the index belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct FileKey {
     pub(crate) stage: Stage,
     pub(crate) identity: Identity,
     /// The heap dump that was asked for; 0 for the default.
@@ -95,7 +95,7 @@ pub(crate) struct StageFile {
 
 impl StageFile {
     /// Checks header and table of a mapped file.
-    pub(crate) fn open(file: Mapped, key: &Key) -> Result<Self, Unusable> {
+    pub(crate) fn open(file: Mapped, key: &FileKey) -> Result<Self, Unusable> {
         let bytes = file.bytes();
         let (header, rest) = FileHeader::ref_from_prefix(bytes).map_err(|_| Unusable::Damaged)?;
         if header.magic != MAGIC || header.format_version.get() != FORMAT_VERSION {
@@ -145,17 +145,17 @@ impl StageFile {
     }
 
     /// A section as a column, after its checksums were found right.
-    pub(crate) fn column<T: Row>(&self, id: u32) -> Result<Column<T>, Unusable> {
+    pub(crate) fn column<T: ColumnRow>(&self, id: u32) -> Result<IndexColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
         let bytes = self.file.bytes().get(range.clone()).ok_or(Unusable::Damaged)?;
         if !checks.all_right(bytes) {
             return Err(Unusable::Damaged);
         }
-        Ok(Column::Mapped { file: self.file.clone(), range })
+        Ok(IndexColumn::Mapped { file: self.file.clone(), range })
     }
 
     /// A section as a column whose blocks are checked when they are first read.
-    pub(crate) fn checked_column<T: Row>(&self, id: u32) -> Result<CheckedColumn<T>, Unusable> {
+    pub(crate) fn checked_column<T: ColumnRow>(&self, id: u32) -> Result<CheckedColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
         if self.file.bytes().get(range.clone()).is_none() {
             return Err(Unusable::Damaged);
@@ -198,7 +198,7 @@ impl<W: Write + Seek> StageWriter<W> {
     }
 
     /// Writes a section of rows.
-    pub(crate) fn rows<T: Row>(&mut self, id: u32, rows: &[T]) -> io::Result<()> {
+    pub(crate) fn rows<T: ColumnRow>(&mut self, id: u32, rows: &[T]) -> io::Result<()> {
         self.section(id, size_of::<T>(), [rows.as_bytes()])
     }
 
@@ -228,7 +228,7 @@ impl<W: Write + Seek> StageWriter<W> {
     }
 
     /// Writes header and table.
-    pub(crate) fn finish(mut self, key: &Key) -> io::Result<W> {
+    pub(crate) fn finish(mut self, key: &FileKey) -> io::Result<W> {
         debug_assert_eq!(
             self.sections.len(),
             self.planned as usize,

@@ -19,7 +19,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::objects::reader::{Objects, Record, Slot};
+use hprof_index::objects::reader::{ObjectReader, Record, Slot};
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_parser::{BasicType, ObjectId};
@@ -95,7 +95,7 @@ impl Holders {
     ///
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
-    pub(super) fn new(objects: &Objects<'_>, slots: &Slots<'_>) -> io::Result<Self> {
+    pub(super) fn new(objects: &ObjectReader<'_>, slots: &Slots<'_>) -> io::Result<Self> {
         let graph = objects.graph;
         let mut holders = Self { cells: graph.room().zeroed::<u64>(graph.objects.len() as usize)? };
         let cells = Cells(atomic_u64(&mut holders.cells));
@@ -190,7 +190,7 @@ impl Cells<'_> {
     }
 
     /// Reads the records of a chunk of objects.
-    fn take_fields(&self, objects: &Objects<'_>, slots: &Slots<'_>, chunk: Range<ObjectIndex>) {
+    fn take_fields(&self, objects: &ObjectReader<'_>, slots: &Slots<'_>, chunk: Range<ObjectIndex>) {
         let (graph, id_size) = (objects.graph, objects.summary.id_size());
         let mut ids: Vec<ObjectId> = Vec::new();
         let mut by: Vec<(ObjectIndex, u32)> = Vec::new();
@@ -234,7 +234,7 @@ impl Cells<'_> {
     }
 
     /// Examines the static fields of all classes.
-    fn take_statics(&self, objects: &Objects<'_>) {
+    fn take_statics(&self, objects: &ObjectReader<'_>) {
         let (summary, graph) = (objects.summary, objects.graph);
         for (number, class) in summary.numbered_classes() {
             let Some(class_object) = graph.class_object(number) else { continue };

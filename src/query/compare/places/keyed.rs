@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{Collections, Forms, Kind};
 use crate::objects::label::Labels;
-use crate::objects::reader::{Bits, Objects};
+use crate::objects::reader::{Bits, ObjectReader};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -36,7 +36,7 @@ pub(super) fn least(reachable_bytes: u64) -> u64 {
 
 /// The values of small maps that retain at least `least`: object, and the number of its [`Via`].
 pub(super) fn keys(
-    objects: &Objects<'_>,
+    objects: &ObjectReader<'_>,
     forms: Arc<Forms>,
     labels: &Labels<'_>,
     least: u64,
@@ -76,7 +76,7 @@ pub(super) fn keys(
 }
 
 /// A key in words, if it is a String, a number or a constant of an enum.
-fn text(objects: &Objects<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
+fn text(objects: &ObjectReader<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
     let Some(key) = key.reference() else {
         return key.integer().map(|number| number.to_string());
     };

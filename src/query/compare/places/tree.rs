@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::dominators::class_counts;
 use crate::objects::collections::{Forms, Kind};
 use crate::objects::label::Labels;
-use crate::objects::reader::{Objects, Slot};
+use crate::objects::reader::{ObjectReader, Slot};
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -86,7 +86,7 @@ struct Node {
 /// The places of a dump.
 pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Places> {
     let summary = heap.summary();
-    let objects = Objects::new(summary, graph, bytes);
+    let objects = ObjectReader::new(summary, graph, bytes);
     let slots = Slots::new(summary);
     let holders = Holders::new(&objects, &slots)?;
     let forms = Arc::new(Forms::new(&objects));

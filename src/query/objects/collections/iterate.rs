@@ -6,7 +6,7 @@ use hprof_parser::{BasicType, ObjectId, be_value};
 
 use super::known::{Form, Nulls};
 use super::{Entry, NULL};
-use crate::objects::reader::{Bits, Objects};
+use crate::objects::reader::{Bits, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
@@ -22,7 +22,7 @@ fn reference(id: ObjectId) -> Bits {
 
 /// Returns the contents of an object of this form.
 pub(super) fn entries<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     object: ObjectIndex,
     class: ClassNumber,
     form: Form,
@@ -137,7 +137,7 @@ pub(super) fn entries<'o, 'a>(
 
 /// The IDs in an array that a field refers to.
 pub(super) fn ids<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
 ) -> impl Iterator<Item = ObjectId> + 'o + use<'o, 'a> {
     let ids = array.and_then(|array| objects.ids(objects.object(array)?));
@@ -146,7 +146,7 @@ pub(super) fn ids<'o, 'a>(
 
 /// The IDs in an array that a field refers to, two and two.
 fn pairs<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
 ) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'o + use<'o, 'a> {
     let mut ids = ids(objects, array);
@@ -155,7 +155,7 @@ fn pairs<'o, 'a>(
 
 /// The numbers in an array that a field refers to.
 fn numbers<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
 ) -> impl Iterator<Item = Bits> + 'o + use<'o, 'a> {
     let array = array.and_then(|array| objects.primitives(objects.object(array)?));
@@ -167,7 +167,7 @@ fn numbers<'o, 'a>(
 
 /// The entries of a table of chains of nodes; `most` of them at most.
 fn buckets<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
     key: &'static str,
     value: &'static str,
@@ -179,7 +179,7 @@ fn buckets<'o, 'a>(
 
 /// The nodes of a table of chains of nodes.
 pub(super) fn table_nodes<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
 ) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
     let heads = ids(objects, table).filter(|id| !id.is_null());
@@ -192,22 +192,22 @@ pub(super) fn table_nodes<'o, 'a>(
 }
 
 /// The key and the value of a node.
-fn entry(objects: &Objects<'_>, node: ObjectIndex, key: &str, value: &str) -> Option<Entry> {
+fn entry(objects: &ObjectReader<'_>, node: ObjectIndex, key: &str, value: &str) -> Option<Entry> {
     Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
 }
 
 /// The object that a field refers to.
-fn objects_in(objects: &Objects<'_>, field: Option<Bits>) -> impl Iterator<Item = ObjectIndex> + use<> {
+fn objects_in(objects: &ObjectReader<'_>, field: Option<Bits>) -> impl Iterator<Item = ObjectIndex> + use<> {
     field.and_then(|field| objects.object(field)).into_iter()
 }
 
-fn id_of(objects: &Objects<'_>, object: ObjectIndex) -> ObjectId {
+fn id_of(objects: &ObjectReader<'_>, object: ObjectIndex) -> ObjectId {
     objects.graph.objects.addresses.id_of(object).unwrap_or_default()
 }
 
 /// Linked nodes, from the one that a field refers to.
 pub(super) fn chain<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     first: Option<Bits>,
     next: &'static str,
 ) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
@@ -230,7 +230,7 @@ pub(super) fn chain<'o, 'a>(
 
 /// A binary tree, in the order of its keys.
 struct Tree<'o, 'a> {
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     /// Nodes whose left side is done, and which are not.
     open: Vec<ObjectIndex>,
     next: Option<ObjectIndex>,
@@ -242,7 +242,7 @@ struct Tree<'o, 'a> {
 const DEEPEST: usize = 128;
 
 impl<'o, 'a> Tree<'o, 'a> {
-    fn new(objects: &'o Objects<'a>, root: Option<Bits>) -> Self {
+    fn new(objects: &'o ObjectReader<'a>, root: Option<Bits>) -> Self {
         let next = root.and_then(|root| objects.object(root));
         Self { objects, open: Vec::new(), next, left: objects.graph.objects.len() }
     }
@@ -269,7 +269,7 @@ impl Iterator for Tree<'_, '_> {
 
 /// The lowest level of a ConcurrentSkipListMap.
 fn skips<'o, 'a>(
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     top: Option<Bits>,
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
     // `head` is the topmost index; below it, by `down`, the lowest one; its node is the list's first, without a key.

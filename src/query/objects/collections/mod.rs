@@ -16,7 +16,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::{BasicType, ObjectId};
 
-use super::reader::{Bits, Objects};
+use super::reader::{Bits, ObjectReader};
 use known::{Form, KNOWN, MASKS, OLDER};
 
 /// Kind of a collection, as seen by its user.
@@ -112,13 +112,13 @@ pub(crate) struct OfClass {
 /// Knows the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
-    objects: &'o Objects<'a>,
+    objects: &'o ObjectReader<'a>,
     forms: Arc<Forms>,
 }
 
 impl Forms {
     /// Finds the classes of collections.
-    pub fn new(objects: &Objects<'_>) -> Self {
+    pub fn new(objects: &ObjectReader<'_>) -> Self {
         let summary = objects.summary;
         let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
         // By name of a field: whether a class has it, itself or from a class above. Thousands of classes above one another
@@ -175,12 +175,12 @@ impl Forms {
 
 impl<'o, 'a> Collections<'o, 'a> {
     /// The collections among these objects.
-    pub fn new(objects: &'o Objects<'a>) -> Self {
+    pub fn new(objects: &'o ObjectReader<'a>) -> Self {
         Self::with(objects, Arc::new(Forms::new(objects)))
     }
 
     /// The same, with what is known of the classes already.
-    pub fn with(objects: &'o Objects<'a>, forms: Arc<Forms>) -> Self {
+    pub fn with(objects: &'o ObjectReader<'a>, forms: Arc<Forms>) -> Self {
         Self { objects, forms }
     }
 

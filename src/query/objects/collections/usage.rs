@@ -6,7 +6,7 @@
 
 use super::known::Form;
 use super::{Collections, Entry, Forms, Known, NULL, iterate};
-use crate::objects::reader::{Bits, Objects, Place};
+use crate::objects::reader::{Bits, ObjectReader, Place};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -114,7 +114,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// The load factor that an instance states.
-    pub(crate) fn load_factor(&self, objects: &Objects<'_>, fields: &[u8]) -> Option<f32> {
+    pub(crate) fn load_factor(&self, objects: &ObjectReader<'_>, fields: &[u8]) -> Option<f32> {
         objects.value_at(fields, self.load?).filter(|load| load.kind == BasicType::Float).map(Bits::as_float)
     }
 }

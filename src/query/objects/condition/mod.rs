@@ -15,7 +15,7 @@ use hprof_parser::BasicType;
 use super::class_set::ClassSet;
 use super::label::Labels;
 use super::object_set::Bits as ObjectSet;
-use super::reader::{Bits, Objects, Record};
+use super::reader::{Bits, ObjectReader, Record};
 pub use error::ConditionError;
 
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
@@ -66,7 +66,7 @@ impl FromStr for Condition {
 /// Conditions, prepared for evaluation: all must hold.
 #[derive(Debug)]
 pub struct Filter<'a> {
-    objects: &'a Objects<'a>,
+    objects: &'a ObjectReader<'a>,
     labels: &'a Labels<'a>,
     conditions: &'a [Condition],
     /// By condition: where the fields of its path are.
@@ -84,7 +84,7 @@ impl<'a> Filter<'a> {
     /// # Errors
     /// If a condition can hold for none of them: a field that is not there, a value of another type.
     pub fn new(
-        objects: &'a Objects<'a>,
+        objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,
         conditions: &'a [Condition],
         classes: &ClassSet,

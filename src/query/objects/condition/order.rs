@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
-use crate::objects::reader::{Bits, Objects, Record};
+use crate::objects::reader::{Bits, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::BasicType;
 
@@ -73,7 +73,7 @@ pub enum SortValue {
 /// Order by a field, prepared for evaluation.
 #[derive(Debug)]
 pub struct FieldOrder<'a> {
-    pub(crate) objects: &'a Objects<'a>,
+    pub(crate) objects: &'a ObjectReader<'a>,
     labels: &'a Labels<'a>,
     field: &'a SortField,
     places: Places,
@@ -87,7 +87,7 @@ impl<'a> FieldOrder<'a> {
     /// # Errors
     /// If none of them has the field.
     pub fn new(
-        objects: &'a Objects<'a>,
+        objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,
         field: &'a SortField,
         classes: &ClassSet,

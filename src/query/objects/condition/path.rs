@@ -1,7 +1,7 @@
 //! Fields by name, and fields of the objects in them: `holder.daemon`.
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, Objects, Place, Record};
+use crate::objects::reader::{Bits, ObjectReader, Place, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -33,14 +33,14 @@ impl Path {
     }
 
     /// Where its fields are.
-    pub(crate) fn places(&self, objects: &Objects<'_>) -> Places {
+    pub(crate) fn places(&self, objects: &ObjectReader<'_>) -> Places {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
     /// The value at its end; `None` if it leads nowhere.
     pub(crate) fn value(
         &self,
-        objects: &Objects<'_>,
+        objects: &ObjectReader<'_>,
         mut object: ObjectIndex,
         record: &Record<'_>,
         places: &Places,

@@ -19,7 +19,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 use hprof_parser::heap::{Instance, PrimitiveArray};
 
-use super::reader::{Characters, Objects, Record};
+use super::reader::{Characters, ObjectReader, Record};
 use hprof_index::objects::fields::Fields;
 use known::{How, KNOWN};
 use text::Text;
@@ -42,7 +42,7 @@ pub struct Meaning {
 /// Knows what objects of a heap mean.
 #[derive(Debug)]
 pub struct Meanings<'a> {
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     /// By class number: how its instances are read, and the class that says so.
     known: Vec<Option<(How, ClassNumber)>>,
 }
@@ -55,7 +55,7 @@ impl<'a> Meanings<'a> {
             .numbered_classes()
             .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
         let known = summary.class_table().inherit(&own.collect::<Vec<_>>());
-        Self { objects: Objects::new(summary, graph, bytes), known }
+        Self { objects: ObjectReader::new(summary, graph, bytes), known }
     }
 
     /// Returns the meaning of an object, in at most this many characters. Not escaped; half a character is `\udXXX`.

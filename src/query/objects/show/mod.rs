@@ -14,7 +14,7 @@ use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
 
 use super::collections::{self, Collections};
 use super::meaning::{Meaning, Meanings, Stack};
-use super::reader::{Bits, Objects, Record};
+use super::reader::{Bits, ObjectReader, Record};
 use crate::paths::steps::View;
 
 pub use class::{ClassFound, ClassShown, Declared, NamedClass, find_class};
@@ -210,7 +210,7 @@ impl Value {
 
 /// Shows objects of a binary dump.
 pub struct Shower<'a> {
-    objects: Objects<'a>,
+    objects: ObjectReader<'a>,
     meanings: Meanings<'a>,
     view: View<'a>,
 }
@@ -219,7 +219,7 @@ impl<'a> Shower<'a> {
     /// Shows objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let meanings = Meanings::new(summary, graph, bytes);
-        Self { objects: Objects::new(summary, graph, bytes), meanings, view }
+        Self { objects: ObjectReader::new(summary, graph, bytes), meanings, view }
     }
 
     fn graph(&self) -> &'a ObjectGraph {

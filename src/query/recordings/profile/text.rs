@@ -14,7 +14,7 @@ use std::io;
 use super::Profile;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_parser::text::{Event, Reader};
+use hprof_parser::text::{Event, TextReader};
 
 /// What a text report holds.
 #[derive(Debug, Clone, Default)]
@@ -155,7 +155,7 @@ pub fn find_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), Text
 /// A compressed file that ends too early or is damaged ends with a malformed line.
 fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u32, TextError> {
     let mut input = file.reader()?;
-    let mut reader = Reader::new(&mut *input);
+    let mut reader = TextReader::new(&mut *input);
     let (mut run, mut has_calls, mut last_line) = (0, false, 0);
     loop {
         match reader.next_event() {

@@ -10,7 +10,7 @@ use crate::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
 use hprof_parser::text::Event;
-use hprof_parser::text::event::{Array, ClassReference, Object};
+use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
 use hprof_parser::{ObjectId, TraceSerial};
 
 /// Counts objects by class, and by class and trace.
@@ -110,7 +110,7 @@ impl HeapCounter {
     }
 
     #[inline]
-    pub(super) fn object(&mut self, object: &Object<'_>) {
+    pub(super) fn object(&mut self, object: &TextObject<'_>) {
         self.heap.instances += 1;
         let class = self.number(object.class, object.class_object, Named::Itself);
         self.count(class, object.trace, object.size);
@@ -122,7 +122,7 @@ impl HeapCounter {
     }
 
     #[inline]
-    pub(super) fn array(&mut self, array: &Array<'_>) {
+    pub(super) fn array(&mut self, array: &TextArray<'_>) {
         self.heap.arrays += 1;
         let named = if array.class.ends_with(b"]") { Named::Itself } else { Named::ByElements };
         let class = self.number(array.class, array.class_object, named);

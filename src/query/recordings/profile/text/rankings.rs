@@ -10,7 +10,7 @@ use crate::recordings::profile::{Samples, TimeRow, Times};
 use crate::sorting::SortRows;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
-use hprof_parser::text::event::{MonitorName, Ranking, Row};
+use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
 
 /// The tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Tables {
         self.tables.push(Table { total, rows: Vec::new(), date: names::date(date) });
     }
 
-    pub(super) fn row(&mut self, ranking: Ranking, row: &Row<'_>) {
+    pub(super) fn row(&mut self, ranking: Ranking, row: &CpuRow<'_>) {
         let Some(table) = self.tables.last_mut() else { return };
         let name = row.name.map(|name| match ranking {
             Ranking::Samples | Ranking::Times => names::method(name),

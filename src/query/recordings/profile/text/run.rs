@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-fn frame(frame: &event::Frame<'_>) -> Frame {
+fn frame(frame: &event::TextFrame<'_>) -> Frame {
     Frame {
         // What the agent writes when it knows no class, and what `convert` writes.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
@@ -220,7 +220,7 @@ fn frame(frame: &event::Frame<'_>) -> Frame {
     }
 }
 
-fn site(site: &event::Site<'_>) -> Site {
+fn site(site: &event::AllocationSite<'_>) -> Site {
     Site {
         class: names::class(site.class).into(),
         trace: site.trace,
@@ -233,7 +233,7 @@ fn site(site: &event::Site<'_>) -> Site {
     }
 }
 
-fn wait(wait: &event::Wait<'_>) -> Wait {
+fn wait(wait: &event::MonitorWait<'_>) -> Wait {
     Wait {
         kind: match wait.kind {
             event::WaitKind::Wait => WaitKind::Wait,
@@ -247,7 +247,7 @@ fn wait(wait: &event::Wait<'_>) -> Wait {
     }
 }
 
-fn method(method: &event::Method<'_>) -> Method {
+fn method(method: &event::MethodTime<'_>) -> Method {
     Method {
         class: names::class(method.class),
         name: names::text(method.name),

@@ -8,7 +8,7 @@ use crate::objects::show::{self, Kind, Part, Referred, Referrer, RootShown, Show
 use hprof_index::storage::id_map::IdMap;
 use hprof_input::file::TextFile;
 use hprof_parser::text::Event;
-use hprof_parser::text::event::{ClassReference, Root};
+use hprof_parser::text::event::{ClassReference, TextRoot};
 use hprof_parser::{BasicType, ObjectId};
 
 /// Parameters of the query.
@@ -195,7 +195,7 @@ impl<'q> Search<'q> {
         self.answer.referrers.push(Referrer { object: *object, class, label, reference: Some(reference) });
     }
 
-    fn root(&mut self, root: &Root<'_>) {
+    fn root(&mut self, root: &TextRoot<'_>) {
         let root = RootShown {
             kind: root.kind,
             thread: root.thread.map(|thread| thread.to_string()),
