@@ -64,7 +64,7 @@ pub(super) fn definition() -> Definition {
                 .or_null("only the roots dominate it, or it is unreachable"),
             Column::new("reachable", Kind::Boolean, "whether a root leads to it"),
             Column::new("heap", Kind::Name, "the heap that it is in")
-                .or_null("only dumps of Android tell heaps apart"),
+                .or_null("only Android dumps distinguish heaps"),
         ],
     }
 }

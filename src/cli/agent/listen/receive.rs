@@ -227,8 +227,21 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
 
 /// What a connection that begins with these bytes is; at the end there will be no more.
 fn start(head: &[u8], is_end: bool) -> Start {
-    const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let needs_more = !is_end && head.len() < HEAD;
+    let text = head.trim_ascii_start();
+    if text.len() == head.len() {
+        return start_of(head, needs_more);
+    }
+    // White space may come before a text, however it arrives.
+    match start_of(text, needs_more) {
+        Start::Is(Form::Binary, _) => Start::Refused(Looks::Other.describe()),
+        other => other,
+    }
+}
+
+/// The same without white space before it; more bytes may come if they are needed.
+fn start_of(head: &[u8], needs_more: bool) -> Start {
+    const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let refused = |looks: Looks| Start::Refused(looks.describe());
     if let Some(version) = head.strip_prefix(NAME) {
         // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
@@ -246,8 +259,8 @@ fn start(head: &[u8], is_end: bool) -> Start {
     if needs_more && NAME.starts_with(head) {
         return Start::Open;
     }
-    // The table of `cpu=old` has no header. Empty lines may come before a text's first line, which tells what it is.
-    let has_first_line = head.trim_ascii_start().contains(&b'\n');
+    // The table of `cpu=old` has no header: its first line tells what it is.
+    let has_first_line = head.contains(&b'\n');
     match sniff(head) {
         Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
         Looks::HprofText | Looks::Text if needs_more && !has_first_line => Start::Open,
@@ -500,7 +513,12 @@ mod tests {
         assert_eq!(said(b"count callee caller ti", false), "open");
         assert_eq!(said(b"count callee caller time\n", false), "text");
         assert_eq!(said(b"\n", false), "open");
-        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, cre", false), "open");
+        assert_eq!(said(b" \x0c", false), "open");
+        assert_eq!(said(b" \x0cJAVA PROFILE 1.0.1", false), "open");
+        assert_eq!(said(b" \x0cJAVA PROFILE 1.0.1, created\n", false), "text");
+        assert_eq!(said(b"\n\0", false), "refused");
+        assert_eq!(said(&[b"\n", &header[..]].concat(), false), "refused");
+        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, cre", false), "text");
         assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, created\n", false), "text");
         assert_eq!(said(b"\nGET / HTTP/1.1\r\n", false), "refused");
         assert_eq!(said(b"GET / HTTP/1.1\r\n", false), "refused");

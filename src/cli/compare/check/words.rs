@@ -115,7 +115,8 @@ fn exact_percent(measured: &Measured) -> Option<f64> {
 /// A figure and its limit, for people: rounded, unless that would hide why it is not allowed.
 pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
     let amount = measured.amount;
-    let is_failed = verdict.status == Status::Failed;
+    // A name that nothing has says nothing of the figure.
+    let is_failed = verdict.status == Status::Failed && !verdict.fails_by_name;
     match (verdict.limit, measure.unit()) {
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
@@ -250,6 +251,23 @@ mod tests {
         let verdict = rule.judge(&measured);
         let Value::Float(value) = value(&measured, &verdict) else { panic!() };
         (figures(&rule.measure, &measured, &verdict), value)
+    }
+
+    #[test]
+    fn a_figure_of_a_name_that_nothing_has_is_shown_as_it_is() {
+        let limits =
+            [Limits::Percent(Range::Max(Percent::parse("10").unwrap())), Limits::Number(Range::Max(0))];
+        for (limits, expected) in limits.into_iter().zip(["0.0 %", "0 B"]) {
+            let measure = Measure::Heap(Scope::Reachable);
+            let rule =
+                Rule { name: String::new(), severity: Severity::Error, measure, limits, is_optional: false };
+            let found =
+                Found::NoMatch { named: Named::Class, pattern: String::new(), suggestions: Vec::new() };
+            let measured = Measured { amount: 0, whole: 1000, found, left_out: LeftOut::Nothing };
+            let verdict = rule.judge(&measured);
+            assert!(verdict.status == Status::Failed && verdict.fails_by_name);
+            assert_eq!(figures(&rule.measure, &measured, &verdict)[0], expected);
+        }
     }
 
     #[test]
