@@ -227,13 +227,13 @@ pub mod paths {
 /// Reading objects: ids and classes, references, fields, elements, texts.
 ///
 /// ```no_run
-/// use hprof_cli::objects::{Labels, Objects};
+/// use hprof_cli::objects::{Labels, ObjectReader};
 /// use hprof_cli::{Heap, ObjectId, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let bytes = heap.bytes(&Quiet)?;
-/// let (objects, labels) = (Objects::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
+/// let (objects, labels) = (ObjectReader::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
 /// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
 ///     println!("{}", labels.label(object).unwrap_or_default());
 ///     if let Some(fields) = objects.fields(object) {
@@ -292,14 +292,14 @@ pub mod threads {
 /// OQL: the query language of Eclipse MAT.
 ///
 /// ```no_run
-/// use hprof_cli::objects::Objects;
+/// use hprof_cli::objects::ObjectReader;
 /// use hprof_cli::oql::{Evaluator, Query, Row};
 /// use hprof_cli::{Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let bytes = heap.bytes(&Quiet)?;
-/// let objects = Objects::new(heap.summary(), &graph, bytes);
+/// let objects = ObjectReader::new(heap.summary(), &graph, bytes);
 /// let evaluator = Evaluator::new(&heap, &objects, bytes);
 /// let query: Query = "SELECT s.value.@length FROM java.lang.String s".parse()?;
 /// let answer = evaluator.run(&query, Some(10))?;

@@ -462,8 +462,7 @@ fn places_that_are_not_told_apart_are_told() {
     {
         let (json, code) = place.check(&rules, &[dump, "--baseline", baseline]);
         assert_eq!(code, 0);
-        let is_told =
-            |row: &Json| row["message"].as_str().unwrap().contains("too many distinct places");
+        let is_told = |row: &Json| row["message"].as_str().unwrap().contains("too many distinct places");
         assert_eq!(rows(&json).iter().map(is_told).collect::<Vec<_>>(), expected, "{json:#}");
     }
 }

@@ -327,7 +327,7 @@ pub struct MonitorWait<'a> {
     pub thread: Option<u32>,
 }
 
-/// The kinds of [`Wait`].
+/// The kinds of [`MonitorWait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
     /// `WAIT: MONITOR Ljava/lang/Object;, timeout=0, thread 200002`

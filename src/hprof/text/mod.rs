@@ -1,6 +1,6 @@
 //! Text reports of the HPROF agent (`java.hprof.txt`): lines in, events out.
 //!
-//! [`Reader`] reads what the agents of JDK 1.2 to 8 wrote, and Android's SamplingProfiler, line by line. It holds one
+//! [`TextReader`] reads what the agents of JDK 1.2 to 8 wrote, and Android's SamplingProfiler, line by line. It holds one
 //! line at a time, and knows only of what section it is in. A line that it does not understand is an event of its own
 //! ([`Event::Malformed`]); what it says is lost, and nothing else.
 //!

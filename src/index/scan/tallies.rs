@@ -107,7 +107,7 @@ pub(crate) struct Scanned {
     pub(crate) repeated: Vec<u64>,
     /// Objects that another record with the same id replaces.
     pub(crate) replaced: u64,
-    /// All ids, in [`Mode::List`].
+    /// All ids, in list mode.
     pub(crate) ids: Vec<u64>,
     pub(crate) runs: Vec<Run>,
     /// Ids do not ascend in long runs, or runs overlap.
