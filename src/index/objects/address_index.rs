@@ -166,9 +166,8 @@ impl AddressIndex {
     /// Returns the line of an object index.
     ///
     /// Each line that is read may be in another block of the file, which is read and checked, so the search
-    /// reads as few lines as possible. Interpolation search (Y. Perl, A. Itai, H. Avni: Interpolation search
-    /// - a log log n search, 1978); every second guess aims beyond the wanted line, so that it is soon
-    /// enclosed.
+    /// reads as few lines as possible. Interpolation search (Y. Perl, A. Itai, H. Avni: "Interpolation search -
+    /// a log log n search", 1978); every second guess aims beyond the wanted line, so that it is soon enclosed.
     fn line_of(&self, index: u32) -> usize {
         let index = u64::from(index);
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
