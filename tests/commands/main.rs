@@ -43,6 +43,7 @@ mod pipes;
 mod processes;
 mod report;
 #[cfg(all(unix, feature = "sql"))]
+mod sources;
 mod sql;
 #[cfg(unix)]
 mod widths;
