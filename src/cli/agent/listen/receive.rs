@@ -232,10 +232,12 @@ fn start(head: &[u8], is_end: bool) -> Start {
     if text.len() == head.len() {
         return start_of(head, needs_more);
     }
-    // White space may come before a text, however it arrives.
-    match start_of(text, needs_more) {
-        Start::Is(Form::Binary, _) => Start::Refused(Looks::Other.describe()),
-        other => other,
+    // White space may come before a text, whose first line then tells what it is, as when the file is read.
+    let has_first_line = text.contains(&b'\n');
+    match sniff(head) {
+        Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
+        _ if needs_more && !has_first_line => Start::Open,
+        looks => Start::Refused(looks.describe()),
     }
 }
 
@@ -516,9 +518,11 @@ mod tests {
         assert_eq!(said(b" \x0c", false), "open");
         assert_eq!(said(b" \x0cJAVA PROFILE 1.0.1", false), "open");
         assert_eq!(said(b" \x0cJAVA PROFILE 1.0.1, created\n", false), "text");
-        assert_eq!(said(b"\n\0", false), "refused");
-        assert_eq!(said(&[b"\n", &header[..]].concat(), false), "refused");
-        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, cre", false), "text");
+        assert_eq!(said(b"\n\0", false), "open");
+        assert_eq!(said(b"\n\0\n", false), "refused");
+        assert_eq!(said(b"\nJAVA PROFILE 1.0.1, c\xfcreated\n", false), "refused");
+        assert_eq!(said(&[b"\n", &header[..]].concat(), true), "refused");
+        assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, cre", false), "open");
         assert_eq!(said(b"\r\n\nJAVA PROFILE 1.0.1, created\n", false), "text");
         assert_eq!(said(b"\nGET / HTTP/1.1\r\n", false), "refused");
         assert_eq!(said(b"GET / HTTP/1.1\r\n", false), "refused");
