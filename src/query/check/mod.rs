@@ -186,6 +186,13 @@ pub struct Verdict {
     pub fails_by_name: bool,
 }
 
+impl Verdict {
+    /// Returns whether the figure itself is not allowed, not only a name that nothing has.
+    pub fn exceeds_limit(&self) -> bool {
+        self.status == Status::Failed && !self.fails_by_name
+    }
+}
+
 impl Rule {
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {

@@ -227,23 +227,8 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
 
 /// What a connection that begins with these bytes is; at the end there will be no more.
 fn start(head: &[u8], is_end: bool) -> Start {
-    let needs_more = !is_end && head.len() < HEAD;
-    let text = head.trim_ascii_start();
-    if text.len() == head.len() {
-        return start_of(head, needs_more);
-    }
-    // White space may come before a text, whose first line then tells what it is, as when the file is read.
-    let has_first_line = text.contains(&b'\n');
-    match sniff(head) {
-        Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
-        _ if needs_more && !has_first_line => Start::Open,
-        looks => Start::Refused(looks.describe()),
-    }
-}
-
-/// The same without white space before it; more bytes may come if they are needed.
-fn start_of(head: &[u8], needs_more: bool) -> Start {
     const NAME: &[u8] = b"JAVA PROFILE 1.0";
+    let needs_more = !is_end && head.len() < HEAD;
     let refused = |looks: Looks| Start::Refused(looks.describe());
     if let Some(version) = head.strip_prefix(NAME) {
         // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
@@ -261,11 +246,14 @@ fn start_of(head: &[u8], needs_more: bool) -> Start {
     if needs_more && NAME.starts_with(head) {
         return Start::Open;
     }
-    // The table of `cpu=old` has no header: its first line tells what it is.
-    let has_first_line = head.contains(&b'\n');
+    // The first line of any other text tells what it is, as when the file is read: white space may come before it, and the
+    // table of `cpu=old` has no header.
+    let text = head.trim_ascii_start();
+    let has_first_line = text.contains(&b'\n');
+    let may_be_text = |looks| matches!(looks, Looks::HprofText | Looks::Text) || text.len() < head.len();
     match sniff(head) {
         Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
-        Looks::HprofText | Looks::Text if needs_more && !has_first_line => Start::Open,
+        looks if needs_more && !has_first_line && may_be_text(looks) => Start::Open,
         looks => refused(looks),
     }
 }

@@ -1,7 +1,7 @@
 //! What rules and figures are called in sentences.
 
 use hprof_query::check::{
-    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
+    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Unit, Verdict,
 };
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
@@ -78,9 +78,7 @@ pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
 pub(super) fn value(measured: &Measured, verdict: &Verdict) -> Value<'static> {
     match verdict.limit {
         Limit::Percent(_, limit) => match (percent(measured), exact_percent(measured)) {
-            (Some(rounded), Some(exact))
-                if verdict.status == Status::Failed && rounded == limit.percent() =>
-            {
+            (Some(rounded), Some(exact)) if verdict.exceeds_limit() && rounded == limit.percent() => {
                 exact.into()
             }
             (rounded, _) => rounded.into(),
@@ -115,8 +113,7 @@ fn exact_percent(measured: &Measured) -> Option<f64> {
 /// A figure and its limit, for people: rounded, unless that would hide why it is not allowed.
 pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
     let amount = measured.amount;
-    // A name that nothing has says nothing of the figure.
-    let is_failed = verdict.status == Status::Failed && !verdict.fails_by_name;
+    let is_failed = verdict.exceeds_limit();
     match (verdict.limit, measure.unit()) {
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
@@ -233,6 +230,8 @@ pub(super) fn beginning(text: &str, most: usize) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hprof_query::check::Status;
+
     use super::*;
     use hprof_query::check::{Limits, Percent, Range, Severity};
 
