@@ -1,24 +1,26 @@
-//! The reference of JSON and CSV: the tables of `docs/json-schema.md`, made from the declarations of the commands.
+//! The reference of JSON and CSV, made from the declarations of the commands: `docs/json-schema.md` lists the keys of each
+//! answer, `docs/names.md` says once what each of them means.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use hprof_query::tables;
 use hprof_report::answer::Declared;
-use hprof_report::column::{Field, Kind};
+use hprof_report::column::Field;
 
-/// The line of the page behind which everything is made here.
+/// The line of a page after which everything is generated.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
 
-/// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
-fn page(present: &str) -> Option<String> {
+/// A page with its generated part; `None` if it lacks the line after which it is generated.
+fn page(present: &str, generated: &str) -> Option<String> {
     let (written, _) = present.split_once(BEGIN)?;
-    Some(format!("{written}{BEGIN}{}", reference(&super::declared())))
+    Some(format!("{written}{BEGIN}{generated}"))
 }
 
-/// The sections of all commands.
-fn reference(answers: &[Declared]) -> String {
+/// The keys of all commands.
+fn keys(answers: &[Declared]) -> String {
     let mut out = String::new();
     let mut command = "";
-    let mut described = Described::default();
     for answer in answers {
         if answer.command != command {
             command = answer.command;
@@ -28,91 +30,150 @@ fn reference(answers: &[Declared]) -> String {
             let _ = write!(out, "\n### `{command}` {}\n", answer.variant);
         }
         let _ = write!(out, "\n{}\n", answer.about);
-        if !answer.rows.is_empty() {
-            table(&mut out, "key", command, &answer.rows, &mut described);
-        }
-        if !answer.beside.is_empty() {
-            table(&mut out, "key beside `rows`", command, &answer.beside, &mut described);
+        for (title, fields) in [("A row", &answer.rows), ("Beside `rows`", &answer.beside)] {
+            if !fields.is_empty() {
+                let _ = write!(out, "\n{title}: {}\n", list(fields));
+            }
         }
     }
     out
 }
 
-/// Fields of records that are described already, and where.
-#[derive(Default)]
-struct Described(Vec<(Vec<Field>, String)>);
-
-fn table(out: &mut String, title: &str, command: &str, fields: &[Field], described: &mut Described) {
-    let _ = write!(out, "\n| {title} | type | meaning | null |\n|---|---|---|---|\n");
-    lines(out, command, "", fields, described);
+/// Fields in a line: `key`, `key?` if it can be `null`, `key {…}` of a record, `key […]` of a list of records.
+fn list(fields: &[Field]) -> String {
+    let one = |field: &Field| {
+        let mark = if field.null.is_some() { "?" } else { "" };
+        let inner = match (field.key.kind, field.fields.as_slice()) {
+            (Kind::Record | Kind::Records, []) => " {}".to_owned(),
+            (Kind::Record, fields) => format!(" {{{}}}", list(fields)),
+            (Kind::Records, fields) => format!(" [{}]", list(fields)),
+            _ => String::new(),
+        };
+        format!("`{}`{mark}{inner}", field.key.text)
+    };
+    fields.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn lines(out: &mut String, command: &str, prefix: &str, fields: &[Field], described: &mut Described) {
-    for field in fields {
-        let key = format!("{prefix}{}", field.key);
-        let null = field.null.unwrap_or_default();
-        let (inner, suffix) = match &field.kind {
-            Kind::Record(fields) => (fields.as_slice(), "."),
-            Kind::Records(fields) => (fields.as_slice(), "[]."),
-            _ => (&[][..], ""),
-        };
-        let known = described.0.iter().find(|(known, _)| !inner.is_empty() && known == inner);
-        let same = known.map(|(_, place)| format!("; keys as in {place}")).unwrap_or_default();
-        let _ = writeln!(out, "| `{key}` | {} | {}{same} | {null} |", name(&field.kind), field.meaning);
-        if same.is_empty() && !inner.is_empty() {
-            described.0.push((inner.to_vec(), format!("`{key}` of `{command}`")));
-            lines(out, command, &format!("{key}{suffix}"), inner, described);
+/// All names with their types and meanings, and when they are `null`.
+fn names(answers: &[Declared]) -> String {
+    let mut nulls = Nulls::default();
+    answers.iter().for_each(|answer| nulls.add(&answer.rows));
+    answers.iter().for_each(|answer| nulls.add(&answer.beside));
+    for column in tables::definitions().iter().flat_map(|table| &table.columns) {
+        if let Some(when) = &column.null {
+            nulls.one(&column.name, when);
         }
+    }
+    let mut out = String::new();
+    for (title, topic) in dictionary::topics() {
+        let _ = write!(out, "\n## {title}\n\n| name | type | meaning | null |\n|---|---|---|---|\n");
+        for Name { key, kind, meaning } in topic {
+            let _ = writeln!(out, "| `{key}` | {} | {meaning} | {} |", type_of(*kind), nulls.of(key));
+        }
+    }
+    out
+}
+
+/// By name: when it is `null`.
+#[derive(Default)]
+struct Nulls(BTreeMap<String, Vec<String>>);
+
+impl Nulls {
+    fn add(&mut self, fields: &[Field]) {
+        for field in fields {
+            if let Some(when) = field.null {
+                self.one(field.key.name.key, when);
+            }
+            self.add(&field.fields);
+        }
+    }
+
+    fn one(&mut self, name: &str, when: &str) {
+        let known = self.0.entry(name.to_owned()).or_default();
+        if !known.iter().any(|known| known == when) {
+            known.push(when.to_owned());
+        }
+    }
+
+    fn of(&self, name: &str) -> String {
+        self.0.get(name).map(|when| when.join("; ")).unwrap_or_default()
     }
 }
 
-fn name(kind: &Kind) -> String {
+fn type_of(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text => "string".to_owned(),
-        Kind::Id => "id".to_owned(),
-        Kind::Integer => "integer".to_owned(),
-        Kind::Signed => "signed integer".to_owned(),
-        Kind::Float => "number".to_owned(),
-        Kind::Boolean => "boolean".to_owned(),
-        Kind::Time => "time".to_owned(),
-        Kind::Record(_) => "object".to_owned(),
-        Kind::Records(_) => "list of objects".to_owned(),
-        Kind::List(kind) => format!("list of: {}", name(kind)),
-        Kind::Any => "any".to_owned(),
+        Kind::Text => "string",
+        Kind::Id => "id",
+        Kind::Integer => "integer",
+        Kind::Signed => "signed integer",
+        Kind::Float => "number",
+        Kind::Boolean => "boolean",
+        Kind::Time => "time",
+        Kind::Texts => "list of strings",
+        Kind::Integers => "list of integers",
+        Kind::Ids => "list of ids",
+        Kind::Record => "object",
+        Kind::Records => "list of objects",
+        Kind::Any => "any",
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn the_page_says_what_the_declarations_say() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json-schema.md");
-        let present = std::fs::read_to_string(path).unwrap();
-        let made = page(&present).unwrap();
-        if std::env::var_os("HPROF_CLI_BLESS").is_some() {
-            std::fs::write(path, made).unwrap();
-        } else {
-            assert!(
-                present == made,
-                "docs/json-schema.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it"
-            );
+    fn the_pages_say_what_the_declarations_say() {
+        let declared = super::super::declared();
+        for (name, generated) in [("json-schema", keys(&declared)), ("names", names(&declared))] {
+            let path = format!("{}/docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+            let present = std::fs::read_to_string(&path).unwrap();
+            let made = page(&present, &generated).unwrap();
+            if std::env::var_os("HPROF_CLI_BLESS").is_some() {
+                std::fs::write(path, made).unwrap();
+            } else {
+                assert!(
+                    present == made,
+                    "docs/{name}.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it"
+                );
+            }
         }
     }
 
     #[test]
-    fn every_key_is_declared_once_and_has_a_meaning() {
-        for answer in crate::cli::declared() {
+    fn a_key_is_declared_once_an_answer() {
+        for answer in super::super::declared() {
             for fields in [&answer.rows, &answer.beside] {
-                let mut keys: Vec<&str> = fields.iter().map(|field| field.key.as_ref()).collect();
-                assert!(fields.iter().all(|field| !field.meaning.is_empty()), "{}", answer.command);
+                let mut keys: Vec<&str> = fields.iter().map(|field| field.key.text.as_ref()).collect();
                 let count = keys.len();
                 keys.sort_unstable();
                 keys.dedup();
                 assert_eq!(keys.len(), count, "{} {}: a key is there twice", answer.command, answer.variant);
             }
         }
+    }
+
+    #[test]
+    fn every_name_of_the_dictionary_is_used() {
+        fn add(used: &mut BTreeSet<String>, fields: &[Field]) {
+            for field in fields {
+                used.extend(field.key.text.split('.').map(str::to_owned));
+                used.insert(field.key.name.key.to_owned());
+                add(used, &field.fields);
+            }
+        }
+        let mut used = BTreeSet::new();
+        for answer in super::super::declared() {
+            add(&mut used, &answer.rows);
+            add(&mut used, &answer.beside);
+        }
+        let columns = tables::definitions().into_iter().flat_map(|table| table.columns);
+        used.extend(columns.map(|column| column.name.into_owned()));
+        let names = dictionary::topics().into_iter().flat_map(|(_, names)| names);
+        let unused: Vec<&str> = names.map(|name| name.key).filter(|key| !used.contains(*key)).collect();
+        assert_eq!(unused, ["cell", "first", "of"], "`cell` and `first` are of columns that a query names");
     }
 }

@@ -402,7 +402,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::column::{Align, Column, Kind};
+    use crate::column::{Align, Column, Key, Kind};
     use crate::value::Each;
 
     fn dump() -> Dump<'static> {
@@ -436,8 +436,8 @@ mod tests {
 
         static MADE: AtomicU64 = AtomicU64::new(0);
         let columns = Columns::new([
-            Column::integer("a.b", "", |_: &()| 1u64.into()),
-            Column::new("c", Kind::Any, "", |_: &()| {
+            Column::of(Key::chosen("a.b", Kind::Integer), |_: &()| 1u64.into()),
+            Column::of(Key::chosen("c", Kind::Any), |_: &()| {
                 let one = |number: u64| {
                     MADE.fetch_add(1, Ordering::Relaxed);
                     Value::Integer(number)
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn what_dots_put_into_one_object_is_together() {
         let columns = || {
-            let key = |key: &'static str| Column::text(key, "", move |_: &()| key.into());
+            let key = |key: &'static str| Column::of(Key::chosen(key, Kind::Text), move |_: &()| key.into());
             Columns::new(["a.b", "c", "a.d.e", "a.f", "a.d.g"].map(key))
         };
         let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
@@ -471,9 +471,12 @@ mod tests {
     #[test]
     fn a_header_says_what_a_table_shows_wherever_it_is_declared() {
         let columns = Columns::new([
-            Column::integer("a", "", |_: &()| 1u64.into()).place(1).align(Align::Left).header("first"),
-            Column::integer("b", "", |_: &()| 2u64.into()).header("second").place(0),
-            Column::integer("c", "", |_: &()| 3u64.into()).place(2),
+            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into())
+                .place(1)
+                .align(Align::Left)
+                .header("first"),
+            Column::of(Key::chosen("b", Kind::Integer), |_: &()| 2u64.into()).header("second").place(0),
+            Column::of(Key::chosen("c", Kind::Integer), |_: &()| 3u64.into()).place(2),
         ]);
         let mut out = Vec::new();
         Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();

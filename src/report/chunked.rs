@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::Format;
     use crate::answer::Answer;
-    use crate::column::Column;
+    use crate::column::{Column, Key, Kind};
     use crate::table::Style;
     use crate::value::{Value, list};
 
@@ -138,15 +138,15 @@ mod tests {
 
     fn columns() -> Columns<'static, u64> {
         Columns::new([
-            Column::id("id", "", |row: &u64| Value::Id(hprof_parser::ObjectId(*row))),
-            Column::text("a.text", "", |row: &u64| format!("{TEXT} {row}").into()),
-            Column::integer("a.none", "", |_: &u64| Value::Null),
-            Column::new("list", crate::column::Kind::Any, "", |row: &u64| list(0..*row % 3)),
+            Column::of(Key::chosen("id", Kind::Id), |row: &u64| Value::Id(hprof_parser::ObjectId(*row))),
+            Column::of(Key::chosen("a.text", Kind::Text), |row: &u64| format!("{TEXT} {row}").into()),
+            Column::of(Key::chosen("a.none", Kind::Integer), |_: &u64| Value::Null),
+            Column::of(Key::chosen("list", Kind::Any), |row: &u64| list(0..*row % 3)),
         ])
     }
 
     fn beside() -> Columns<'static, ()> {
-        Columns::new([Column::text("beside.rows", "", |(): &()| TEXT.into())])
+        Columns::new([Column::of(Key::chosen("beside.rows", Kind::Text), |(): &()| TEXT.into())])
     }
 
     fn chunked(format: Format, chunks: &[Range<u64>]) -> (String, io::Result<u64>) {

@@ -7,38 +7,12 @@
 use std::borrow::Cow;
 
 use hprof_parser::ObjectId;
+pub use hprof_query::dictionary::{Key, Kind};
 
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
 use super::value::{Value, list};
-
-/// The type of a column's values.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
-    /// `string`
-    Text,
-    /// `id`: an object ID.
-    Id,
-    /// `integer`: a count or a size in bytes.
-    Integer,
-    /// `signed`: an integer that may be negative.
-    Signed,
-    /// `number`: with a fraction.
-    Float,
-    /// `boolean`
-    Boolean,
-    /// `time`: RFC 3339.
-    Time,
-    /// A record with these fields; with any if none are declared.
-    Record(Vec<Field>),
-    /// A list of records with these fields.
-    Records(Vec<Field>),
-    /// A list of values of one type.
-    List(Box<Kind>),
-    /// One of several types; which, is said in words.
-    Any,
-}
 
 /// What a cell stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,23 +25,31 @@ pub enum Target {
     Page(String),
 }
 
-/// What the reference says of a key.
+/// A declared key of JSON, which is the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// The JSON key, which is the title in CSV. A dot nests: `total.rows`.
-    pub key: Cow<'static, str>,
-    /// The type.
-    pub kind: Kind,
-    /// The meaning: shape, unit, what is counted.
-    pub meaning: &'static str,
+    /// The key: a name of the dictionary. A dot nests: `total.rows`.
+    pub key: Key,
+    /// The fields of a record, or of each record of a list; none if they are the dump's.
+    pub fields: Vec<Field>,
     /// When it is `null`, if it can be.
     pub null: Option<&'static str>,
 }
 
 impl Field {
     /// A field that is never `null`.
-    pub fn new(key: impl Into<Cow<'static, str>>, kind: Kind, meaning: &'static str) -> Self {
-        Self { key: key.into(), kind, meaning, null: None }
+    pub fn of(key: impl Into<Key>) -> Self {
+        Self::nested(key, Vec::new())
+    }
+
+    /// A record, or a list of records, with these fields.
+    pub fn nested(key: impl Into<Key>, fields: Vec<Self>) -> Self {
+        Self { key: key.into(), fields, null: None }
+    }
+
+    /// The fields of a record; none if they are the dump's.
+    pub(super) fn record(&self) -> Option<&[Self]> {
+        (self.key.kind == Kind::Record).then_some(&self.fields)
     }
 
     /// The same, `null` when this is so.
@@ -171,14 +153,13 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
 
 impl Declaration {
     /// A column of JSON and CSV.
-    fn new(key: Cow<'static, str>, kind: Kind, meaning: &'static str) -> Self {
-        let align = match &kind {
+    fn new(field: Field) -> Self {
+        let align = match field.key.kind {
             Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
             _ => Align::Left,
         };
         let mut header = Header::new("", align, Fit::Whole);
-        let field = Field::new(key, kind, meaning);
-        if field.key.ends_with("retained_bytes") {
+        if field.key.text.ends_with("retained_bytes") {
             header.ink = Ink::Bold;
         }
         Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false }
@@ -196,15 +177,12 @@ impl Declaration {
     }
 
     pub(super) fn key(&self) -> Option<&str> {
-        self.field.as_ref().map(|field| field.key.as_ref())
+        self.field.as_ref().map(|field| field.key.text.as_ref())
     }
 
-    /// The type of what CSV has: what it has instead of a record is one cell.
-    pub(super) fn csv_kind(&self) -> &Kind {
-        match &self.field {
-            Some(field) if !self.has_csv => &field.kind,
-            _ => &Kind::Any,
-        }
+    /// The fields of the record that CSV has cells for; `None` if it has one cell.
+    pub(super) fn csv_record(&self) -> Option<&[Field]> {
+        self.field.as_ref().filter(|_| !self.has_csv).and_then(Field::record)
     }
 
     /// Whether its cells are texts, not numbers.
@@ -215,14 +193,18 @@ impl Declaration {
 
 impl<'c, R> Column<'c, R> {
     /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
-    pub fn new(
-        key: impl Into<Cow<'static, str>>,
-        kind: Kind,
-        meaning: &'static str,
+    pub fn of(key: impl Into<Key>, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
+        Self::nested(key, Vec::new(), value)
+    }
+
+    /// A record, or a list of records, with these fields; see [`Column::of`].
+    pub fn nested(
+        key: impl Into<Key>,
+        fields: Vec<Field>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
-        Self { declaration: Declaration::new(key.into(), kind, meaning), making }
+        Self { declaration: Declaration::new(Field::nested(key, fields)), making }
     }
 
     /// A column of tables only: what is put together out of others, such as a share or a bar.
@@ -236,68 +218,22 @@ impl<'c, R> Column<'c, R> {
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
-    /// A record by declared columns, or `null`; see [`Column::new`].
-    pub fn record<T: 'c>(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        columns: Columns<'c, T>,
-        of: fn(&R) -> Option<T>,
-    ) -> Self
+    /// A record by declared columns, or `null`; see [`Column::of`].
+    pub fn record<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
     {
-        let kind = Kind::Record(columns.fields());
-        Self::new(key, kind, meaning, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
+        let fields = columns.fields();
+        Self::nested(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
     }
 
-    /// A list of records by declared columns; see [`Column::new`].
-    pub fn records<T: 'c>(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        columns: Columns<'c, T>,
-        of: fn(&R) -> &[T],
-    ) -> Self
+    /// A list of records by declared columns; see [`Column::of`].
+    pub fn records<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
     {
-        let kind = Kind::Records(columns.fields());
-        Self::new(key, kind, meaning, move |row| list(of(row).iter().map(|of| columns.record(of))))
-    }
-
-    /// Texts; see [`Column::new`].
-    pub fn text(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
-    ) -> Self {
-        Self::new(key, Kind::Text, meaning, value)
-    }
-
-    /// Counts and sizes; see [`Column::new`].
-    pub fn integer(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
-    ) -> Self {
-        Self::new(key, Kind::Integer, meaning, value)
-    }
-
-    /// Object IDs; see [`Column::new`].
-    pub fn id(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
-    ) -> Self {
-        Self::new(key, Kind::Id, meaning, value)
-    }
-
-    /// Truth values; see [`Column::new`].
-    pub fn boolean(
-        key: impl Into<Cow<'static, str>>,
-        meaning: &'static str,
-        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
-    ) -> Self {
-        Self::new(key, Kind::Boolean, meaning, value)
+        let fields = columns.fields();
+        Self::nested(key, fields, move |row| list(of(row).iter().map(|of| columns.record(of))))
     }
 
     /// When the value is `null`.
@@ -492,15 +428,16 @@ impl Schema {
         let mut keys = Vec::new();
         for (at, column) in columns.iter().enumerate() {
             if let Some(field) = &column.field {
-                nest(&mut keys, field.key.clone(), at);
+                nest(&mut keys, field.key.text.clone(), at);
             }
         }
         Self { shown: shown.into_iter().map(|(_, at)| at).collect(), columns, keys }
     }
 
     fn flatten(&mut self) {
-        let key =
-            |(at, column): (usize, &Declaration)| Some((column.field.as_ref()?.key.clone(), Node::Value(at)));
+        let key = |(at, column): (usize, &Declaration)| {
+            Some((column.field.as_ref()?.key.text.clone(), Node::Value(at)))
+        };
         self.keys = self.columns.iter().enumerate().filter_map(key).collect();
     }
 

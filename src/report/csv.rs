@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::column::{Columns, Kind, Schema};
+use super::column::{Columns, Field, Schema};
 use super::rows::{Cells, Cursor, Rows};
 use super::value::Value;
 use super::{digits, escape};
@@ -65,21 +65,23 @@ impl<W: Write> Writer<W> {
     pub(super) fn header(&mut self, schema: &Schema, first: &dyn Cells) -> io::Result<()> {
         for (at, column) in schema.programs() {
             let key = column.key().unwrap_or_default();
-            self.titles(key, column.csv_kind(), &first.csv_value(at));
+            self.titles(key, column.csv_record(), &first.csv_value(at));
         }
         self.end_of_row()
     }
 
-    fn titles(&mut self, key: &str, kind: &Kind, value: &Value<'_>) {
-        match (kind, value) {
-            (Kind::Record(fields), Value::Record(values)) if fields.is_empty() => {
-                values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), kind, value));
-            }
-            (Kind::Record(fields), _) if !fields.is_empty() => {
-                let of = |field: &str| format!("{key}.{field}");
-                fields
+    fn titles(&mut self, key: &str, record: Option<&[Field]>, value: &Value<'_>) {
+        match (record, value) {
+            (Some([]), Value::Record(values)) => {
+                values
                     .iter()
-                    .for_each(|field| self.titles(&of(&field.key), &field.kind, value.at(&field.key)));
+                    .for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), record, value));
+            }
+            (Some(fields @ [_, ..]), _) => {
+                for field in fields {
+                    let inner = &field.key.text;
+                    self.titles(&format!("{key}.{inner}"), field.record(), value.at(inner));
+                }
             }
             _ => self.text(key),
         }
@@ -90,18 +92,18 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn row(&mut self, schema: &Schema, row: &dyn Cells) -> io::Result<()> {
-        schema.programs().try_for_each(|(at, column)| self.cells(column.csv_kind(), &row.csv_value(at)))?;
+        schema.programs().try_for_each(|(at, column)| self.cells(column.csv_record(), &row.csv_value(at)))?;
         self.end_of_row()
     }
 
     /// As many cells as there are titles, also of a record that is `null` in this row.
-    fn cells(&mut self, kind: &Kind, value: &Value<'_>) -> io::Result<()> {
-        match (kind, value) {
-            (Kind::Record(fields), Value::Record(values)) if fields.is_empty() => {
-                values.iter().try_for_each(|(_, value)| self.cells(kind, value))
+    fn cells(&mut self, record: Option<&[Field]>, value: &Value<'_>) -> io::Result<()> {
+        match (record, value) {
+            (Some([]), Value::Record(values)) => {
+                values.iter().try_for_each(|(_, value)| self.cells(record, value))
             }
-            (Kind::Record(fields), _) if !fields.is_empty() => {
-                fields.iter().try_for_each(|field| self.cells(&field.kind, value.at(&field.key)))
+            (Some(fields @ [_, ..]), _) => {
+                fields.iter().try_for_each(|field| self.cells(field.record(), value.at(&field.key.text)))
             }
             _ => self.cell(value),
         }
@@ -249,14 +251,18 @@ fn is_numbers(value: &Value<'_>) -> bool {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::column::{Column, Field};
-    use crate::value::{Each, list, record};
+    use crate::column::{Column, Key, Kind};
+    use crate::value::{Each, list};
+
+    fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
+        Value::Record(values.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
 
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {
         let columns = Columns::new([
-            Column::new("a,b", Kind::Any, "", |row: &[Value<'static>; 2]| row[0].clone()),
-            Column::new("c", Kind::Any, "", |row: &[Value<'static>; 2]| row[1].clone()),
+            Column::of(Key::chosen("a,b", Kind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
+            Column::of(Key::chosen("c", Kind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
         ]);
         let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(ObjectId(id)), id.into()]);
         let texts =
@@ -279,7 +285,8 @@ mod tests {
             String::from_utf8(out).unwrap(),
             String::from_utf8(expected.into_inner().unwrap()).unwrap()
         );
-        let one = Columns::new([Column::text("a", "", |row: &&'static str| (*row).into())]);
+        let one =
+            Columns::new([Column::of(Key::chosen("a", Kind::Text), |row: &&'static str| (*row).into())]);
         let mut out = Vec::new();
         write(&mut out, &one, ["", "b"]).unwrap();
         assert_eq!(out, b"a\n\"\"\nb\n");
@@ -287,13 +294,13 @@ mod tests {
 
     #[test]
     fn nested_rows_become_columns() {
-        let fields = ["c", "d"].map(|key| Field::new(key, Kind::Text, ""));
+        let fields = ["c", "d"].map(|key| Field::of(Key::chosen(key, Kind::Text)));
         let columns = Columns::new([
-            Column::new("a", Kind::Integer, "", |_: &()| 1u64.into()),
-            Column::new("b", Kind::Record(fields.to_vec()), "", |_: &()| {
+            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into()),
+            Column::nested(Key::chosen("b", Kind::Record), fields.to_vec(), |_: &()| {
                 record([("c", "=x".into()), ("d", Value::Null)])
             }),
-            Column::new("e", Kind::Any, "", |_: &()| list([1u64, 2])),
+            Column::of(Key::chosen("e", Kind::Any), |_: &()| list([1u64, 2])),
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
@@ -303,7 +310,8 @@ mod tests {
     #[test]
     fn no_cell_is_json() {
         let cell = |value: Value<'static>| {
-            let columns = Columns::new([Column::new("a", Kind::Any, "", move |_: &()| value.clone())]);
+            let columns =
+                Columns::new([Column::of(Key::chosen("a", Kind::Any), move |_: &()| value.clone())]);
             let mut out = Vec::new();
             write(&mut out, &columns, [()]).unwrap();
             String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end_matches('\n').to_owned()
@@ -326,12 +334,12 @@ mod tests {
     #[test]
     fn titles_are_declared_and_not_those_of_the_first_row() {
         let inner = Columns::new([
-            Column::integer("x.y", "", |n: &u64| (*n).into()),
-            Column::integer("x.z", "", |n: &u64| (*n + 1).into()),
+            Column::of(Key::chosen("x.y", Kind::Integer), |n: &u64| (*n).into()),
+            Column::of(Key::chosen("x.z", Kind::Integer), |n: &u64| (*n + 1).into()),
         ]);
         let columns = Columns::new([
-            Column::record("a", "", inner, |row: &Option<u64>| *row),
-            Column::new("b", Kind::Record(Vec::new()), "", |row: &Option<u64>| (*row).into()),
+            Column::record(Key::chosen("a", Kind::Record), inner, |row: &Option<u64>| *row),
+            Column::nested(Key::chosen("b", Kind::Record), Vec::new(), |row: &Option<u64>| (*row).into()),
         ]);
         let text = |rows: &[Option<u64>]| {
             let mut out = Vec::new();
@@ -345,9 +353,10 @@ mod tests {
 
     #[test]
     fn a_record_without_declared_fields_has_the_keys_of_the_first_row() {
-        let columns = Columns::new([Column::new("a", Kind::Record(Vec::new()), "", |key: &&str| {
-            record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))])
-        })]);
+        let columns =
+            Columns::new([Column::nested(Key::chosen("a", Kind::Record), Vec::new(), |key: &&str| {
+                record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))])
+            })]);
         let mut out = Vec::new();
         write(&mut out, &columns, ["b.c"]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a.b.c,a.e.f.g\n1,2\n");

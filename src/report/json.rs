@@ -1,7 +1,7 @@
 //! JSON: one document a command.
 //!
-//! `{"schema_version": 1, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. Keys
-//! are only ever added. Object ids are hex strings, sizes are integers in bytes.
+//! `{"schema_version": 2, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A key
+//! means the same everywhere (`docs/names.md`). Object ids are hex strings, sizes are integers in bytes.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use serde_json::ser::Formatter;
 use super::escape;
 
 /// The version of the schema.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The document.
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub struct Dump<'a> {
     /// The heap dump that was read, from 1; 0 if the file holds none.
     pub heap_dump: Option<u32>,
     /// Whether part of the dump is missing or unreadable, if it was read.
-    pub damaged: Option<bool>,
+    pub is_damaged: Option<bool>,
     /// Shallow bytes of unreachable objects, if the command reads the graph.
     pub unreachable_bytes: Option<u64>,
 }
@@ -264,6 +264,6 @@ mod tests {
         assert!(!text.chars().any(|c| c != '\n' && escape::is_harmful(c)));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["rows"][0]["class"], name);
-        assert_eq!((&value["total"], &value["schema_version"]), (&1.into(), &1.into()));
+        assert_eq!((&value["total"], &value["schema_version"]), (&1.into(), &2.into()));
     }
 }

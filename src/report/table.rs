@@ -416,12 +416,13 @@ mod tests {
     #[test]
     fn a_long_table_is_written_in_parts_as_if_it_were_one() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns};
+        use crate::column::{Column, Columns, Key, Kind};
         use crate::{Format, json::Dump};
         let written = |rows: u64, style: Style| {
             let columns = Columns::new([
-                Column::integer("number", "", |row: &u64| (*row).into()).header("number"),
-                Column::text("name", "", |row: &u64| format!("name {}", row % 100).into()).header("name"),
+                Column::of(Key::chosen("number", Kind::Integer), |row: &u64| (*row).into()).header("number"),
+                Column::of(Key::chosen("name", Kind::Text), |row: &u64| format!("name {}", row % 100).into())
+                    .header("name"),
             ]);
             let answer = Answer::new(columns, 0..rows).total([("number", "all".to_owned())]);
             let mut out = Vec::new();
@@ -447,7 +448,7 @@ mod tests {
     #[test]
     fn numbers_behind_the_first_part_are_whole() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns};
+        use crate::column::{Column, Columns, Key, Kind};
         use crate::{Format, json::Dump};
         let rows = PART * 2 + 100;
         let name = |row: u64| {
@@ -458,12 +459,12 @@ mod tests {
         let cube = |row: u64| row * row * row * 1_000_003;
         let written = |width: u16| {
             let columns = Columns::new([
-                Column::integer("n", "", |row: &u64| (*row).into()).header("n"),
-                Column::integer("cube", "", |row: &u64| cube(*row).into()).header("cube"),
-                Column::text("name", "", |row: &u64| name(*row).into())
+                Column::of(Key::chosen("n", Kind::Integer), |row: &u64| (*row).into()).header("n"),
+                Column::of(Key::chosen("cube", Kind::Integer), |row: &u64| cube(*row).into()).header("cube"),
+                Column::of(Key::chosen("name", Kind::Text), |row: &u64| name(*row).into())
                     .header("name")
                     .fit(Fit::Shorten { priority: 0 }),
-                Column::integer("secondary", "", |row: &u64| (row * row).into())
+                Column::of(Key::chosen("secondary", Kind::Integer), |row: &u64| (row * row).into())
                     .header("2")
                     .fit(Fit::Secondary { priority: 0 }),
             ]);

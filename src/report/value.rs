@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::digits;
 use hprof_parser::{ObjectId, TraceSerial};
+use hprof_query::dictionary::Name;
 
 /// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -174,9 +175,9 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
-/// A record of keys and values.
-pub fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
-    Value::Record(values.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect())
+/// A record of names and values.
+pub fn record<'a, const N: usize>(values: [(Name, Value<'a>); N]) -> Value<'a> {
+    Value::Record(values.into_iter().map(|(name, value)| (Cow::Borrowed(name.key), value)).collect())
 }
 
 /// A list of what `values` gives.

@@ -7,6 +7,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source;
+use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
 use hprof_report::json::Dump;
@@ -139,22 +140,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn columns() -> Columns<'static, Row> {
     Columns::new([
-        Column::text("library", "the path of the agent's library", |row: &Row| Value::from(&row.library)),
-        Column::text("agentpath", "an argument of `java` that loads it", |row: &Row| {
-            Value::from(&row.agentpath)
-        }),
-        Column::text(
-            "java_tool_options",
-            "the same as a value of the variable JAVA_TOOL_OPTIONS",
-            |row: &Row| row.java_tool_options.as_deref().into(),
-        )
-        .or_null("the path contains both kinds of quotes"),
-        Column::text("jcmd", "a command that loads it into the JVM with process ID `PID`", |row: &Row| {
-            Value::from(&row.jcmd)
-        }),
-        Column::text("usage", "the options of the agent, as it prints them for `help`", |_: &Row| {
-            library::USAGE.into()
-        }),
+        Column::of(names::LIBRARY, |row: &Row| Value::from(&row.library)),
+        Column::of(names::AGENTPATH, |row: &Row| Value::from(&row.agentpath)),
+        Column::of(names::JAVA_TOOL_OPTIONS, |row: &Row| row.java_tool_options.as_deref().into())
+            .or_null("the path contains both kinds of quotes"),
+        Column::of(names::JCMD, |row: &Row| Value::from(&row.jcmd)),
+        Column::of(names::USAGE, |_: &Row| library::USAGE.into()),
     ])
 }
 

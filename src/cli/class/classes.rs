@@ -12,6 +12,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 use hprof_query::classes::hierarchy::{self, Question, Row, SortBy};
 use hprof_query::classes::pattern::ClassPattern;
+use hprof_query::dictionary::names;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::selection::{Selection, What};
 use hprof_report::answer::{Answer, Declared, NoRows};
@@ -196,44 +197,29 @@ impl Line<'_> {
 }
 
 fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
-    let class = Column::text("class", "the class's name", |line: &Line<'a>| line.name().into())
+    let class = Column::of(names::CLASS, |line: &Line<'a>| line.name().into())
         .header("class")
         .place(9)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
-    let class_object =
-        Column::id("class_object", "the class object", |line: &Line<'a>| id(line.class_object()))
-            .or_null("the class is not dumped");
-    let instances = Column::integer("instances", "its objects", |line: &Line<'a>| line.row.instances.into())
+    let class_object = Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.class_object()))
+        .or_null("the class is not dumped");
+    let instances = Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
         .header("instances")
         .place(if is_tree { 3 } else { 1 });
-    let shallow =
-        Column::integer("shallow_bytes", "what they take", |line: &Line<'a>| line.row.shallow_bytes.into());
-    let subclasses = Column::integer("subclasses", "classes that extend it directly", |line: &Line<'a>| {
-        line.row.subclasses.into()
-    });
-    let total = Column::integer(
-        "total_instances",
-        "its objects and those of all classes below",
-        |line: &Line<'a>| line.row.total_instances.into(),
-    )
-    .header("with subclasses")
-    .fit(Fit::Secondary { priority: 0 })
-    .place(if is_tree { 1 } else { 4 });
-    let total_shallow = Column::integer("total_shallow_bytes", "what those take", |line: &Line<'a>| {
-        line.row.total_shallow_bytes.into()
-    });
-    let depth = Column::integer(
-        "depth",
-        "with `--tree`: levels below the first class of its tree",
-        |line: &Line<'a>| line.row.depth.into(),
-    );
+    let shallow = Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into());
+    let subclasses = Column::of(names::SUBCLASSES, |line: &Line<'a>| line.row.subclasses.into());
+    let total = Column::of(names::TOTAL_INSTANCES, |line: &Line<'a>| line.row.total_instances.into())
+        .header("with subclasses")
+        .fit(Fit::Secondary { priority: 0 })
+        .place(if is_tree { 1 } else { 4 });
+    let total_shallow =
+        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &Line<'a>| line.row.total_shallow_bytes.into());
+    let depth = Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into());
     let mut columns = vec![
         class,
-        Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a>| line.loader().into())
-            .or_null("the class is not dumped"),
-        Column::text("superclass", "the name of its superclass", |line: &Line<'a>| line.superclass().into())
-            .or_null("it has none"),
+        Column::of(names::LOADER, |line: &Line<'a>| line.loader().into()).or_null("the class is not dumped"),
+        Column::of(names::SUPERCLASS, |line: &Line<'a>| line.superclass().into()).or_null("it has none"),
         if is_tree {
             class_object
         } else {
@@ -256,11 +242,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
 }
 
 fn beside() -> Columns<'static, u64> {
-    Columns::new([Column::integer(
-        "total.classes",
-        "classes, also those that are not shown",
-        |total: &u64| Value::Integer(*total),
-    )])
+    Columns::new([Column::of(names::TOTAL.dot(names::CLASSES), |total: &u64| Value::Integer(*total))])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

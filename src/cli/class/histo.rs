@@ -16,6 +16,7 @@ use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::classes::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
 use hprof_query::classes::text_histogram;
+use hprof_query::dictionary::names;
 use hprof_query::objects::heaps;
 use hprof_query::objects::selection::{Selection, What, object_id};
 use hprof_query::recordings::profile::text;
@@ -337,37 +338,18 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
         column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
     };
     let loader = || {
-        Column::text(
-            "loader",
-            "the class loader: its class and ID (`CLASS @ ID`), its ID alone if the loader is not in the dump, or \
-             `<boot loader>`",
-            |line: &Line<'a>| loader_label(line.row).into(),
-        )
-        .or_null("the class has no class object in the dump")
+        Column::of(names::LOADER, |line: &Line<'a>| loader_label(line.row).into())
+            .or_null("the class has no class object in the dump")
     };
-    let classes = || {
-        Column::integer("classes", "classes with objects in it", |line: &Line<'a>| line.row.classes.into())
-            .header("classes")
-            .place(5)
-    };
+    let classes =
+        || Column::of(names::CLASSES, |line: &Line<'a>| line.row.classes.into()).header("classes").place(5);
     let first = match group_by {
-        GroupBy::Class => vec![
-            name(Column::text(
-                "class",
-                "the class's name. Classes of one name from several loaders are several rows",
-                |line: &Line<'a>| Value::from(&*line.row.name),
-            )),
-            loader(),
-        ],
-        GroupBy::Package => vec![
-            name(Column::text(
-                "package",
-                "the package, `<primitive arrays>`, or `<unnamed package>`. An array belongs to the package of its \
-                     elements",
-                |line: &Line<'a>| Value::from(&*line.row.name),
-            )),
-            classes(),
-        ],
+        GroupBy::Class => {
+            vec![name(Column::of(names::CLASS, |line: &Line<'a>| Value::from(&*line.row.name))), loader()]
+        }
+        GroupBy::Package => {
+            vec![name(Column::of(names::PACKAGE, |line: &Line<'a>| Value::from(&*line.row.name))), classes()]
+        }
         GroupBy::Loader => vec![
             name(loader())
                 .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
@@ -381,20 +363,14 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
     ];
     columns.extend(first);
     columns.push(
-        Column::integer(
-            "instances",
-            "objects, unreachable ones too unless `--live` says otherwise; of `java.lang.Class` all class objects",
-            |line: &Line<'a>| line.row.instances.into(),
-        )
-        .header("instances")
-        .place(1),
+        Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
+            .header("instances")
+            .place(1),
     );
     columns.push(
-        Column::integer("shallow_bytes", "what they take in the JVM's heap together", |line: &Line<'a>| {
-            line.row.shallow_bytes.into()
-        })
-        .header("bytes")
-        .place(2),
+        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into())
+            .header("bytes")
+            .place(2),
     );
     columns.push(
         Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.heap_bytes))
@@ -402,30 +378,21 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
     );
     if retained {
         columns.push(
-            Column::integer(
-                "retained_bytes",
-                "with `--retained` or `--sort retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
-                 These do not add up over rows",
-                |line: &Line<'a>| line.row.retained_bytes.into(),
-            )
-            .header("retained")
-            .place(4),
+            Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+                .header("retained")
+                .place(4),
         );
     }
     if group_by != GroupBy::Package {
         columns.push(
-            Column::id("loader_object", "the class loader's ID", |line: &Line<'a>| loader_object(line.row))
+            Column::of(names::LOADER_OBJECT, |line: &Line<'a>| loader_object(line.row))
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
     if group_by == GroupBy::Class {
         columns.push(
-            Column::id(
-                "class_object",
-                "the class object: tells classes of one name apart",
-                |line: &Line<'a>| id(line.row.class_object),
-            )
-            .or_null("the class has no class object in the dump"),
+            Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.row.class_object))
+                .or_null("the class has no class object in the dump"),
         );
     }
     Columns::new(columns)
@@ -433,13 +400,9 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
 
 fn beside() -> Columns<'static, Totals> {
     Columns::new([
-        Column::integer(
-            "total.rows",
-            "rows that match, also those that `--top` leaves out",
-            |total: &Totals| total.rows.into(),
-        ),
-        Column::integer("total.instances", "sum over them", |total: &Totals| total.instances.into()),
-        Column::integer("total.shallow_bytes", "sum over them", |total: &Totals| total.shallow_bytes.into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |total: &Totals| total.rows.into()),
+        Column::of(names::TOTAL.dot(names::INSTANCES), |total: &Totals| total.instances.into()),
+        Column::of(names::TOTAL.dot(names::SHALLOW_BYTES), |total: &Totals| total.shallow_bytes.into()),
     ])
 }
 

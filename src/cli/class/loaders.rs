@@ -2,6 +2,7 @@
 
 use super::short_path::short_path;
 use crate::cli::Outcome;
+use hprof_query::dictionary::names;
 use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::{Input, Output};
@@ -22,7 +23,7 @@ use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line as Below, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::{grouped, percent};
 use hprof_report::value::{Value, id};
@@ -216,61 +217,44 @@ impl<'a> Line<'a, LoaderRow> {
 fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
     type Each<'a> = Line<'a, LoaderRow>;
     Columns::new([
-        Column::id("object", "the loader", |line: &Each<'a>| loader_id(line.row.row.id))
+        Column::of(names::OBJECT, |line: &Each<'a>| loader_id(line.row.row.id))
             .or_null("it is the boot loader")
             .header("id")
             .place(6),
-        Column::text("class", "its class, or `<boot loader>`", |line: &Each<'a>| line.class().into())
+        Column::of(names::CLASS, |line: &Each<'a>| line.class().into())
             .or_null("it is not in the dump")
             .header("loader")
             .place(7)
             .fit(Fit::Shorten { priority: 0 })
             .cell(Line::in_table),
-        Column::text("label", "a few words that tell it from others", |line: &Each<'a>| {
-            line.row.row.label.as_deref().into()
-        })
-        .or_null("there are none"),
-        Column::new("parent", Kind::Any, "the ID of its parent, or `<boot loader>`", |line: &Each<'a>| {
-            line.parent()
-        })
-        .or_null("not known")
-        .header("parent")
-        .place(6)
-        .fit(Fit::Secondary { priority: 0 }),
-        Column::integer("classes", "classes that it defines", |line: &Each<'a>| {
-            line.row.row.classes.into()
-        })
-        .header("classes")
-        .place(3),
-        Column::integer("instances", "objects of these", |line: &Each<'a>| line.row.row.instances.into())
+        Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
+            .or_null("there are none"),
+        Column::of(names::PARENT, |line: &Each<'a>| line.parent())
+            .or_null("not known")
+            .header("parent")
+            .place(6)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::CLASSES, |line: &Each<'a>| line.row.row.classes.into()).header("classes").place(3),
+        Column::of(names::INSTANCES, |line: &Each<'a>| line.row.row.instances.into())
             .header("instances")
             .place(4),
-        Column::integer("shallow_bytes", "what those take", |line: &Each<'a>| {
-            line.row.row.shallow_bytes.into()
-        })
-        .header("shallow")
-        .place(5)
-        .fit(Fit::Secondary { priority: 1 }),
-        Column::integer(
-            "retained_bytes",
-            "what would be freed with the loader, its classes and their instances together; for the loaders that live as \
-             long as the JVM (boot, platform and application loader) what the loader object alone retains",
-            |line: &Each<'a>| line.row.retained_bytes().into(),
-        )
-        .or_null("none of these is reachable, or it is the boot loader")
-        .header("retained")
-        .place(0),
+        Column::of(names::SHALLOW_BYTES, |line: &Each<'a>| line.row.row.shallow_bytes.into())
+            .header("shallow")
+            .place(5)
+            .fit(Fit::Secondary { priority: 1 }),
+        Column::of(names::RETAINED_BYTES, |line: &Each<'a>| line.row.retained_bytes().into())
+            .or_null("none of these is reachable, or it is the boot loader")
+            .header("retained")
+            .place(0),
         Column::table("%", Align::Right, move |line: &Each<'a>| {
             line.row.retained_bytes().map(|bytes| percent(bytes, whole)).unwrap_or_default()
         })
         .place(1),
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed with the loader, its classes and their instances",
-            |line: &Each<'a>| line.row.with_classes.map(|retained| retained.objects).into(),
-        )
+        Column::of(names::RETAINED_OBJECTS, |line: &Each<'a>| {
+            line.row.with_classes.map(|retained| retained.objects).into()
+        })
         .or_null("none of these is reachable, or `retained_bytes` is of the loader object alone"),
-        Column::integer("group", "its group in `groups`", |line: &Each<'a>| {
+        Column::of(names::LOADER_GROUP, |line: &Each<'a>| {
             line.row.group.map(|group| group as u64 + 1).into()
         })
         .or_null("no other loader defines classes of the same names"),
@@ -309,70 +293,35 @@ const MAX_NAMES: usize = 100;
 
 fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
     Columns::new([
-        Column::integer("group", "its number", |line: &GroupLine<'a>| line.number.into()),
-        Column::integer("loaders", "its loaders", |line: &GroupLine<'a>| {
-            (line.group.loaders.len() as u64).into()
+        Column::of(names::LOADER_GROUP, |line: &GroupLine<'a>| line.number.into()),
+        Column::of(names::LOADERS, |line: &GroupLine<'a>| (line.group.loaders.len() as u64).into())
+            .header("loaders")
+            .place(2),
+        Column::of(names::CLASSES, |line: &GroupLine<'a>| (line.group.classes.len() as u64).into()),
+        Column::of(names::CLASS_NAMES, |line: &GroupLine<'a>| {
+            let names = line.names().take(MAX_NAMES).map(|name| name.to_owned().into());
+            Value::List(names.collect())
         })
-        .header("loaders")
-        .place(2),
-        Column::integer(
-            "classes",
-            "classes that each of them defines, without arrays",
-            |line: &GroupLine<'a>| (line.group.classes.len() as u64).into(),
-        ),
-        Column::new(
-            "class_names",
-            Kind::List(Box::new(Kind::Text)),
-            "their names, at most 100 of them",
-            |line: &GroupLine<'a>| {
-                let names = line.names().take(MAX_NAMES).map(|name| name.to_owned().into());
-                Value::List(names.collect())
-            },
-        )
         .header("with the same classes")
         .place(4)
         .fit(Fit::Shorten { priority: 0 })
         .cell(GroupLine::classes_in_table),
-        Column::integer("instances", "objects of all these classes", |line: &GroupLine<'a>| {
-            line.group.instances.into()
-        })
-        .header("instances")
-        .place(3),
-        Column::integer("shallow_bytes", "what those take", |line: &GroupLine<'a>| {
-            line.group.shallow_bytes.into()
-        }),
-        Column::integer(
-            "retained_bytes",
-            "what would be freed if all these loaders went with their classes and instances",
-            |line: &GroupLine<'a>| line.group.retained.bytes.into(),
-        )
-        .header("retained")
-        .place(0),
+        Column::of(names::INSTANCES, |line: &GroupLine<'a>| line.group.instances.into())
+            .header("instances")
+            .place(3),
+        Column::of(names::SHALLOW_BYTES, |line: &GroupLine<'a>| line.group.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into())
+            .header("retained")
+            .place(0),
         Column::table("%", Align::Right, move |line: &GroupLine<'a>| {
             percent(line.group.retained.bytes, whole)
         })
         .place(1),
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed",
-            |line: &GroupLine<'a>| line.group.retained.objects.into(),
-        ),
-        Column::id(
-            "first_object",
-            "the loader with the lowest ID: the oldest, where IDs are addresses and the collector keeps \
-             the order of objects",
-            |line: &GroupLine<'a>| id(Some(line.first)),
-        ),
-        Column::text("first_label", "a few words that tell it from others", |line: &GroupLine<'a>| {
-            line.label.into()
-        })
-        .or_null("there are none"),
-        Column::text(
-            "first_path",
-            "why that one is reachable: the shortest path to it over strong references, in short, for people",
-            |line: &GroupLine<'a>| line.why.as_deref().into(),
-        )
-        .or_null("there is none, or twenty groups retain more"),
+        Column::of(names::RETAINED_OBJECTS, |line: &GroupLine<'a>| line.group.retained.objects.into()),
+        Column::of(names::FIRST_OBJECT, |line: &GroupLine<'a>| id(Some(line.first))),
+        Column::of(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null("there are none"),
+        Column::of(names::FIRST_PATH, |line: &GroupLine<'a>| line.why.as_deref().into())
+            .or_null("there is none, or twenty groups retain more"),
     ])
 }
 
@@ -397,19 +346,10 @@ struct Beside<'a> {
 fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
     let groups = group_columns(whole);
     Columns::new([
-        Column::integer(
-            "total.loaders",
-            "loaders, also those that `--top` leaves out",
-            |beside: &Beside<'a>| beside.total.into(),
-        ),
-        Column::new(
-            "groups",
-            Kind::Records(groups.fields()),
-            "loaders that define classes of the same names, groups of two or more, those that retain most first",
-            move |beside: &Beside<'a>| {
-                Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
-            },
-        ),
+        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &Beside<'a>| beside.total.into()),
+        Column::nested(names::GROUPS, groups.fields(), move |beside: &Beside<'a>| {
+            Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
+        }),
     ])
 }
 
@@ -423,46 +363,32 @@ struct NameLine<'a> {
 
 fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
     Columns::new([
-        Column::text("class", "the classes' name", |line: &NameLine<'a>| {
+        Column::of(names::CLASS, |line: &NameLine<'a>| {
             object::class_name(line.line.summary, Some(line.line.row.class)).into()
         })
         .header("class")
         .place(5)
         .fit(Fit::Shorten { priority: 0 }),
-        Column::id(
-            "class_object",
-            "the class object of the first of these loaders, by address, that can go; of the first at all if none can",
-            |line: &NameLine<'a>| id(line.line.class().map(|class| ObjectId::from(class.id))),
-        ),
-        Column::text("loader", "that loader, as in `histo`", |line: &NameLine<'a>| {
+        Column::of(names::CLASS_OBJECT, |line: &NameLine<'a>| {
+            id(line.line.class().map(|class| ObjectId::from(class.id)))
+        }),
+        Column::of(names::LOADER, |line: &NameLine<'a>| {
             object::loader_text(line.line.summary, line.line.row.loader).into()
         }),
-        Column::id("loader_object", "its ID", |line: &NameLine<'a>| loader_id(line.line.row.loader))
+        Column::of(names::LOADER_OBJECT, |line: &NameLine<'a>| loader_id(line.line.row.loader))
             .or_null("it is the boot loader"),
-        Column::text("loader_label", "a few words that tell it from others", |line: &NameLine<'a>| {
-            line.line.row.loader_label.as_deref().into()
+        Column::of(names::LOADER_LABEL, |line: &NameLine<'a>| line.line.row.loader_label.as_deref().into())
+            .or_null("there are none"),
+        Column::of(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()).header("loaders").place(2),
+        Column::of(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into())
+            .header("instances")
+            .place(3),
+        Column::of(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into())
+            .header("shallow")
+            .place(4),
+        Column::of(names::RETAINED_BYTES, |line: &NameLine<'a>| {
+            line.row.retained.map(|retained| retained.bytes).into()
         })
-        .or_null("there are none"),
-        Column::integer("loaders", "loaders that define a class of this name", |line: &NameLine<'a>| {
-            line.row.loaders.into()
-        })
-        .header("loaders")
-        .place(2),
-        Column::integer("instances", "objects of all these classes", |line: &NameLine<'a>| {
-            line.row.instances.into()
-        })
-        .header("instances")
-        .place(3),
-        Column::integer("shallow_bytes", "what those take", |line: &NameLine<'a>| {
-            line.row.shallow_bytes.into()
-        })
-        .header("shallow")
-        .place(4),
-        Column::integer(
-            "retained_bytes",
-            "what the class objects and their instances retain together, static fields above all",
-            |line: &NameLine<'a>| line.row.retained.map(|retained| retained.bytes).into(),
-        )
         .or_null("none of these is reachable")
         .header("retained")
         .place(0),
@@ -470,12 +396,8 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
             line.row.retained.map(|retained| percent(retained.bytes, whole)).unwrap_or_default()
         })
         .place(1),
-        Column::text(
-            "loader_path",
-            "why that loader is reachable: the shortest path to it over strong references, in short, for people",
-            |line: &NameLine<'a>| line.why.as_deref().into(),
-        )
-        .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
+        Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
+            .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
     ])
 }
 
@@ -502,61 +424,44 @@ impl<'a> Line<'a, Duplicate> {
 
 fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
     Columns::new([
-        Column::text("class", "the class's name", |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS, |line: &Line<'a, Duplicate>| {
             object::class_name(line.summary, Some(line.row.class)).into()
         })
         .header("class")
         .place(5)
         .fit(Fit::Shorten { priority: 1 }),
-        Column::id("class_object", "the class object", |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS_OBJECT, |line: &Line<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
         .place(3)
         .fit(Fit::Secondary { priority: 1 }),
-        Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a, Duplicate>| {
+        Column::of(names::LOADER, |line: &Line<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         })
         .header("loader")
         .place(4)
         .fit(Fit::Shorten { priority: 0 })
         .cell(Line::loader_in_table),
-        Column::id("loader_object", "the class loader's ID", |line: &Line<'a, Duplicate>| {
-            loader_id(line.row.loader)
-        })
-        .or_null("it is the boot loader"),
-        Column::text(
-            "loader_label",
-            "a few words that tell the loader from others",
-            |line: &Line<'a, Duplicate>| line.row.loader_label.as_deref().into(),
-        )
-        .or_null("there are none"),
-        Column::integer(
-            "loaders",
-            "loaders that define a class of this name",
-            |line: &Line<'a, Duplicate>| line.row.loaders.into(),
-        ),
-        Column::integer("instances", "objects of this one", |line: &Line<'a, Duplicate>| {
-            line.row.instances.into()
-        })
-        .header("instances")
-        .place(1),
-        Column::integer("shallow_bytes", "what those take", |line: &Line<'a, Duplicate>| {
-            line.row.shallow_bytes.into()
-        })
-        .header("shallow")
-        .place(2)
-        .fit(Fit::Secondary { priority: 0 }),
-        Column::integer("retained_bytes", "what the class object retains", |line: &Line<'a, Duplicate>| {
-            line.row.retained_bytes.into()
-        })
-        .or_null("it is unreachable"),
+        Column::of(names::LOADER_OBJECT, |line: &Line<'a, Duplicate>| loader_id(line.row.loader))
+            .or_null("it is the boot loader"),
+        Column::of(names::LOADER_LABEL, |line: &Line<'a, Duplicate>| line.row.loader_label.as_deref().into())
+            .or_null("there are none"),
+        Column::of(names::LOADERS, |line: &Line<'a, Duplicate>| line.row.loaders.into()),
+        Column::of(names::INSTANCES, |line: &Line<'a, Duplicate>| line.row.instances.into())
+            .header("instances")
+            .place(1),
+        Column::of(names::SHALLOW_BYTES, |line: &Line<'a, Duplicate>| line.row.shallow_bytes.into())
+            .header("shallow")
+            .place(2)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::RETAINED_BYTES, |line: &Line<'a, Duplicate>| line.row.retained_bytes.into())
+            .or_null("it is unreachable"),
     ])
 }
 
 fn duplicate_total() -> Columns<'static, u64> {
-    let meaning = "rows, also those that `--top` leaves out";
-    Columns::new([Column::integer("total.rows", meaning, |total: &u64| (*total).into())])
+    Columns::new([Column::of(names::TOTAL.dot(names::ROWS), |total: &u64| (*total).into())])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

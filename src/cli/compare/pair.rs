@@ -8,7 +8,8 @@ use crate::cli::shared::session::Source;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::compare::Change;
-use hprof_report::column::{Column, Kind};
+use hprof_query::dictionary::{Key, Side, names};
+use hprof_report::column::Column;
 use hprof_report::json::Dump;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
@@ -96,28 +97,18 @@ impl Old {
         Self {
             path: dump.path.clone().into_owned(),
             created: dump.created.as_deref().map(str::to_owned),
-            damaged: dump.damaged,
+            damaged: dump.is_damaged,
         }
     }
 
     /// The keys beside the rows.
     pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
         [
-            Column::text(
-                "old.path",
-                "the old dump, as it was given; `dump` is the new one",
-                move |all: &T| Value::from(&*old(all).path),
-            ),
-            Column::new("old.created", Kind::Time, "when the old dump was made", move |all: &T| {
-                old(all).created.as_deref().into()
-            })
-            .or_null("the dump does not say"),
-            Column::boolean(
-                "old.damaged",
-                "whether part of the old dump is missing or unreadable",
-                move |all: &T| old(all).damaged.into(),
-            )
-            .or_null("the dump was not read"),
+            Column::of(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
+            Column::of(names::OLD.dot(names::CREATED), move |all: &T| old(all).created.as_deref().into())
+                .or_null("the dump does not say"),
+            Column::of(names::OLD.dot(names::IS_DAMAGED), move |all: &T| old(all).damaged.into())
+                .or_null("the dump was not read"),
         ]
     }
 }
@@ -125,37 +116,38 @@ impl Old {
 /// A figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show what `title` names: the difference, with its sign.
 pub(crate) struct ChangeColumns {
     /// The key, without what follows it.
-    pub(crate) key: &'static str,
-    /// What is counted.
-    pub(crate) meaning: &'static str,
+    key: Key,
     /// When it is `null`, if it can be.
-    pub(crate) null: Option<&'static str>,
+    null: Option<&'static str>,
     /// The title of the difference in tables, and of the new figure.
-    pub(crate) titles: [&'static str; 2],
+    titles: [&'static str; 2],
 }
 
 impl ChangeColumns {
+    /// A figure that is never `null`.
+    pub(crate) fn new(key: impl Into<Key>, titles: [&'static str; 2]) -> Self {
+        Self { key: key.into(), null: None, titles }
+    }
+
+    /// The same, `null` when this is so.
+    pub(crate) fn or_null(self, when: &'static str) -> Self {
+        Self { null: Some(when), ..self }
+    }
+
     /// The columns; `place` is that of the first one in tables.
     pub(crate) fn columns<'c, R: 'c>(self, place: usize, of: fn(&R) -> Option<Change>) -> [Column<'c, R>; 3] {
-        let Self { key, meaning, null, titles: [grown, now] } = self;
+        let Self { key, null, titles: [grown, now] } = self;
         let or_null = |column: Column<'c, R>| match null {
             Some(when) => column.or_null(when),
             None => column,
         };
-        let figure = |name: &str, meaning, of_change: fn(Change) -> u64| {
-            or_null(Column::integer(format!("{key}_{name}"), meaning, move |row: &R| {
-                of(row).map(of_change).into()
-            }))
+        let figure = |side, of_change: fn(Change) -> u64| {
+            or_null(Column::of(key.clone().of(side), move |row: &R| of(row).map(of_change).into()))
         };
-        let delta = Column::new(
-            format!("{key}_delta"),
-            Kind::Signed,
-            "by how much it grew; negative if it shrank",
-            move |row: &R| of(row).map(Change::delta).into(),
-        );
+        let delta = Column::of(key.clone().of(Side::Delta), move |row: &R| of(row).map(Change::delta).into());
         [
-            figure("old", meaning, |change| change.old),
-            figure("new", "the same in the new dump", |change| change.new).header(now).place(place + 1),
+            figure(Side::Old, |change| change.old),
+            figure(Side::New, |change| change.new).header(now).place(place + 1),
             or_null(delta)
                 .header(grown)
                 .place(place)

@@ -15,10 +15,11 @@ use hprof_query::compare::Growth;
 use hprof_query::compare::classes::{Census, GroupBy, Question};
 use hprof_query::compare::places::Places;
 use hprof_query::compare::trend::{self, Least, Row, Which};
+use hprof_query::dictionary::{Name, Side, names};
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::json::Dump;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
 use hprof_report::value::{Value, list};
@@ -279,26 +280,21 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
     let in_column = |column: Column<'a, Line<'a>>| if width.is_some() { column.hidden() } else { column };
     let mut columns: Vec<Column<'a, Line<'a>>> = match by {
         By::Place => vec![
-            Column::new(
-                "place",
-                Kind::List(Box::new(Kind::Text)),
-                "labels from the root, as those of `diff --by place`",
-                |line: &Line<'a>| list(line.row.labels.iter()),
-            ),
+            Column::of(names::PLACE, |line: &Line<'a>| list(line.row.labels.iter())),
             in_column(
-                Column::text("text", "the same in one line", |line: &Line<'a>| Value::from(&*line.row.text))
+                Column::of(names::TEXT, |line: &Line<'a>| Value::from(&*line.row.text))
                     .header("place")
                     .fit(Fit::Wrap)
                     .place(9),
             ),
         ],
         By::Classes(group_by) => {
-            let name = |title: &'static str, meaning| {
-                Column::text(title, meaning, |line: &Line<'a>| {
+            let name = |name: Name| {
+                Column::of(name, |line: &Line<'a>| {
                     line.row.key.as_ref().map(|key| Value::from(&*key.name)).unwrap_or_default()
                 })
             };
-            let loader = Column::text("loader", "the class loader, as in `diff`", |line: &Line<'a>| {
+            let loader = Column::of(names::LOADER, |line: &Line<'a>| {
                 line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
             })
             .or_null("the class has no class object in the dump");
@@ -306,59 +302,34 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
                 column.header(title).fit(Fit::Shorten { priority: 0 }).place(9)
             };
             match group_by {
-                GroupBy::Package => vec![shown(name("package", "the package"), "package")],
+                GroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
                 GroupBy::Loader => vec![shown(loader, "loader")],
                 GroupBy::Class | GroupBy::Superclass => {
-                    vec![shown(name("class", "the class's name, as in `diff`"), "class"), loader]
+                    vec![shown(name(names::CLASS), "class"), loader]
                 }
             }
         }
     };
     columns.extend([
-        Column::text(
-            "grows",
-            "`every step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else (with `--all`). \
-             A step counts if it is at least a twentieth of the average one",
-            |line: &Line<'a>| line.row.growth.map(Growth::name).into(),
-        )
-        .header("grows")
-        .place(0),
-        Column::new(
-            "values",
-            Kind::List(Box::new(Kind::Integer)),
-            "bytes in each dump: what a place retains; what the objects of a class take",
-            |line: &Line<'a>| list(line.row.bytes.iter().copied()),
-        ),
+        Column::of(names::GROWS, |line: &Line<'a>| line.row.growth.map(Growth::name).into())
+            .header("grows")
+            .place(0),
+        Column::of(names::VALUES_BY_DUMP, |line: &Line<'a>| list(line.row.bytes.iter().copied())),
         Column::table("", Align::Left, |line: &Line<'a>| line.sparkline()).place(3),
         Column::table("bytes", Align::Right, |line: &Line<'a>| {
             let ends = [line.row.bytes.first(), line.row.bytes.last()];
             ends.into_iter().flatten().map(|bytes| human_bytes(*bytes)).collect::<Vec<_>>().join(" -> ")
         })
         .place(4),
-        Column::new(
-            "objects",
-            Kind::List(Box::new(Kind::Integer)),
-            "objects in each dump",
-            |line: &Line<'a>| list(line.row.objects.iter().copied()),
-        ),
-        Column::table("objects", Align::Right, |line: &Line<'a>| {
-            signed(line.row.objects_delta())
-        })
-        .place(5),
-        Column::new(
-            "bytes_delta",
-            Kind::Signed,
-            "by how much it grew from the first dump to the last",
-            |line: &Line<'a>| line.row.delta().into(),
-        ),
+        Column::of(names::OBJECTS_BY_DUMP, |line: &Line<'a>| list(line.row.objects.iter().copied())),
+        Column::table("objects", Align::Right, |line: &Line<'a>| signed(line.row.objects_delta())).place(5),
+        Column::of(names::BYTES.of(Side::Delta), |line: &Line<'a>| line.row.delta().into()),
         Column::table("growth", Align::Right, |line: &Line<'a>| signed_bytes(line.row.delta())).place(1),
-        Column::new("bytes_per_hour", Kind::Signed, "the same by the hours between these dumps", |line: &Line<'a>| {
-            line.per_hour().into()
-        })
-        .or_null("the dumps do not say when they were made")
-        .header("per hour")
-        .place(2)
-        .cell(|line| line.per_hour().map(signed_bytes).unwrap_or_default()),
+        Column::of(names::BYTES_PER_HOUR, |line: &Line<'a>| line.per_hour().into())
+            .or_null("the dumps do not say when they were made")
+            .header("per hour")
+            .place(2)
+            .cell(|line| line.per_hour().map(signed_bytes).unwrap_or_default()),
     ]);
     Columns::new(columns)
 }
@@ -372,25 +343,18 @@ struct Beside<'a> {
 fn beside_columns<'a>() -> Columns<'a, Beside<'a>> {
     Columns::new([
         Column::records(
-            "dumps",
-            "the dumps, in the order in which they are compared",
+            names::DUMPS,
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
             |beside: &Beside<'a>| beside.dumps,
         ),
-        Column::integer(
-            "min_change_bytes.every_step",
-            "the smallest growth in every step that is told",
-            |beside: &Beside<'a>| beside.least.growing.into(),
-        ),
-        Column::integer(
-            "min_change_bytes.others",
-            "the smallest change of another kind",
-            |beside: &Beside<'a>| beside.least.others.into(),
-        ),
-        Column::new("hours", Kind::Float, "from the first dump to the last", |beside: &Beside<'a>| {
-            beside.hours.into()
-        })
-        .or_null("the dumps do not say when they were made"),
+        Column::of(names::MIN_CHANGE_BYTES.dot(names::EVERY_STEP_BYTES), |beside: &Beside<'a>| {
+            beside.least.growing.into()
+        }),
+        Column::of(names::MIN_CHANGE_BYTES.dot(names::OTHER_CHANGE_BYTES), |beside: &Beside<'a>| {
+            beside.least.others.into()
+        }),
+        Column::of(names::HOURS, |beside: &Beside<'a>| beside.hours.into())
+            .or_null("the dumps do not say when they were made"),
     ])
 }
 

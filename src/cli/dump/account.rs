@@ -1,18 +1,12 @@
 //! How much of a dump was read, and what is missing: shared by `info` and `doctor`.
 
 use hprof_index::model::problem::Account;
+use hprof_query::dictionary::{Name, names};
 use hprof_query::dump::doctor::Extent;
-use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::column::{Column, Columns, Field};
 use hprof_report::findings;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::value::Value;
-
-/// The kinds of problems, for the reference.
-pub(super) const PROBLEM_KINDS: &str = "what kind of thing it is: `file_cut`, `compressed_file_cut`, `unknown_record`, \
-     `damaged_record`, `unknown_sub_record`, `damaged_sub_record`, `no_record_follows`, `text_mode`, `more_places`, \
-     `no_end_record`, `length_wrapped`, `length_open`, `empty_segments`, `repeated_objects`, `repeated_classes`, \
-     `missing_classes`, `unnamed_classes`, `odd_instances`, `cut_arrays`, `threads_assumed`, `no_heap_dump` or \
-     `cut_sub_record`";
 
 /// How much of a dump is there, as lines of a table: only what there is to say.
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
@@ -85,68 +79,37 @@ fn share(part: u64, whole: u64) -> String {
 
 /// The account as a column of rows that may have one.
 pub(super) fn column<'c, R: 'c>(
-    key: &'static str,
     extent: impl for<'r> Fn(&'r R) -> Option<&'r Extent> + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    let meaning = "what was read of the dump and what is missing, in numbers; leaves nothing out, while `problems` lists only \
-                   the first of many places";
-    Column::new(key, Kind::Record(columns().fields()), meaning, move |row: &R| {
+    Column::nested(names::ACCOUNT, columns().fields(), move |row: &R| {
         extent(row).map_or(Value::Null, |extent| columns().record(extent))
     })
 }
 
 fn columns() -> Columns<'static, Extent> {
-    let integer = |key: &'static str, meaning: &'static str, value: fn(&Account) -> u64| {
-        Column::integer(key, meaning, move |extent: &Extent| value(&extent.account).into())
+    let integer = |name: Name, value: fn(&Account) -> u64| {
+        Column::of(name, move |extent: &Extent| value(&extent.account).into())
     };
-    let missing = vec![
-        Field::new("references", Kind::Integer, "references to them"),
-        Field::new("objects", Kind::Integer, "distinct objects"),
-        Field::new("more", Kind::Boolean, "whether there are more than 1,048,576 of these"),
-    ];
+    let missing =
+        vec![Field::of(names::REFERENCES), Field::of(names::OBJECTS), Field::of(names::IS_INCOMPLETE)];
     Columns::new([
-        integer("read_bytes", "bytes of the unpacked dump that were read", Account::read_bytes),
-        Column::integer(
-            "expected_bytes",
-            "bytes that it has to have at least, as its last record says; its length if nothing is missing there",
-            |extent: &Extent| extent.account.expected_bytes.into(),
-        )
-        .or_null("not known: the file ends between two records, or its compressed form is damaged"),
-        integer("skipped_bytes", "bytes that are there and could not be read", |account| account.skipped_bytes),
-        integer("lost_records", "damaged regions at the top level of the file, with one or more records each", |account| {
-            account.lost_records
-        }),
-        integer("lost_places", "damaged regions in the heap dump, with one or more sub-records each", |account| {
-            account.lost_places
-        }),
-        integer(
-            "undumped_classes",
-            "classes that records or objects name, and that the heap dump does not contain",
-            |account| account.undumped_classes,
-        ),
-        integer("objects_without_class", "instances of such classes: their fields are not known", |account| {
-            account.objects_without_class
-        }),
-        integer("odd_instances", "instances with more or fewer bytes than their class declares", |account| {
-            account.odd_instances
-        }),
-        integer("empty_segments", "heap dump records without a sub-record", |account| account.empty_segments),
-        integer("cut_arrays", "arrays as long as HotSpot can dump them: it may have truncated them", |account| {
-            account.cut_object_arrays + account.cut_primitive_arrays
-        }),
-        Column::new(
-            "missing_objects",
-            Kind::Record(missing),
-            "dangling references. Whole dumps of HotSpot have some, as it leaves out objects of its archive",
-            |extent: &Extent| serde_json::to_value(extent.missing).unwrap_or_default().into(),
-        )
+        integer(names::READ_BYTES, Account::read_bytes),
+        Column::of(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())
+            .or_null("not known: the file ends between two records, or its compressed form is damaged"),
+        integer(names::SKIPPED_BYTES, |account| account.skipped_bytes),
+        integer(names::LOST_RECORDS, |account| account.lost_records),
+        integer(names::LOST_PLACES, |account| account.lost_places),
+        integer(names::UNDUMPED_CLASSES, |account| account.undumped_classes),
+        integer(names::OBJECTS_WITHOUT_CLASS, |account| account.objects_without_class),
+        integer(names::ODD_INSTANCES, |account| account.odd_instances),
+        integer(names::EMPTY_SEGMENTS, |account| account.empty_segments),
+        integer(names::CUT_ARRAYS, |account| account.cut_object_arrays + account.cut_primitive_arrays),
+        Column::nested(names::DANGLING_REFERENCES, missing, |extent: &Extent| {
+            serde_json::to_value(extent.missing).unwrap_or_default().into()
+        })
         .or_null("the index has no stage `references` yet"),
-        Column::text(
-            "retained_sizes",
-            "how far retained sizes can be believed: `exact`; `lower_bounds`, if only elements of primitive arrays are \
-             missing; `of_what_is_there`, if objects, references or roots are missing: what held a lost object retains \
-             more in truth, what shared an object with a lost one retains less",
-            |extent: &Extent| serde_json::to_value(extent.retained).unwrap_or_default().into(),
-        ),
+        Column::of(names::RETAINED_SIZES, |extent: &Extent| {
+            serde_json::to_value(extent.retained).unwrap_or_default().into()
+        }),
     ])
 }

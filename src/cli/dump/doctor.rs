@@ -8,6 +8,7 @@ use crate::cli::shared::session::{Session, Source};
 use hprof_index::Error;
 use hprof_index::model::problem::Severity;
 use hprof_input::file::TextFile;
+use hprof_query::dictionary::names;
 use hprof_query::dump::doctor::{self, Diagnosis, Extent, Finding};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
@@ -153,44 +154,24 @@ struct Beside<'a> {
 
 fn beside<'a>() -> Columns<'a, Beside<'a>> {
     Columns::new([
-        Column::text("verdict", "`damaged` (exit code 3), `odd` or `healthy`", |of: &Beside<'a>| {
-            of.verdict.into()
-        }),
-        account::column("account", |of: &Beside<'a>| of.extent).or_null("of a text report"),
+        Column::of(names::VERDICT, |of: &Beside<'a>| of.verdict.into()),
+        account::column(|of: &Beside<'a>| of.extent).or_null("of a text report"),
     ])
 }
 
 fn columns<'a>() -> Columns<'a, &'a Finding> {
     type Row<'a> = &'a Finding;
     Columns::new([
-        Column::text("severity", "`note` or `damage`", |row: &Row<'a>| {
+        Column::of(names::SEVERITY, |row: &Row<'a>| {
             serde_json::to_value(row.severity).unwrap_or_default().into()
         }),
-        Column::text(
-            "kind",
-            "a kind of `problems` in `info`; or `missing_objects`, `missing_roots`, `boot_classes_assumed`, \
-             `several_heap_dumps`; of text reports `lines_not_understood`, `several_runs`",
-            |row: &Row<'a>| row.subject.name().into(),
-        ),
-        Column::text("text", "what was found, of several the first; for people", |row: &Row<'a>| {
-            Value::from(&row.text)
-        }),
-        Column::integer("count", "how many such things are listed", |row: &Row<'a>| row.count.into()),
-        Column::integer(
-            "offset",
-            "where the first is, in bytes from the start of the unpacked dump",
-            |row: &Row<'a>| row.offset.into(),
-        )
-        .or_null("there is no one place"),
-        Column::integer("skipped_bytes", "bytes that were not read for all of them", |row: &Row<'a>| {
-            row.skipped_bytes.into()
-        }),
-        Column::text("means", "what it means for the answers; for people", |row: &Row<'a>| {
-            findings::means(row).into()
-        }),
-        Column::text("advice", "what to do about it; for people", |row: &Row<'a>| {
-            findings::advice(row.subject).into()
-        }),
+        Column::of(names::KIND, |row: &Row<'a>| row.subject.name().into()),
+        Column::of(names::TEXT, |row: &Row<'a>| Value::from(&row.text)),
+        Column::of(names::PROBLEM_COUNT, |row: &Row<'a>| row.count.into()),
+        Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("there is no one place"),
+        Column::of(names::SKIPPED_BYTES, |row: &Row<'a>| row.skipped_bytes.into()),
+        Column::of(names::MEANS, |row: &Row<'a>| findings::means(row).into()),
+        Column::of(names::ADVICE, |row: &Row<'a>| findings::advice(row.subject).into()),
     ])
 }
 

@@ -7,9 +7,10 @@ use crate::cli::shared::session::Source as _;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
+use hprof_query::dictionary::{Key, names};
 use hprof_query::dump::info::{self, HeapDumpInfo, Info};
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::column::{Column, Columns, Field};
 use hprof_report::number::grouped;
 use hprof_report::table::Builder;
 use hprof_report::value::{Value, list, record};
@@ -59,16 +60,11 @@ fn layout(facts: &Facts) -> Value<'static> {
     let [model, confirmed, observed, stated] = facts.info.size_sources;
     let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
     if let Value::Record(values) = &mut layout {
-        values.push(("text".into(), facts.sizes.layout().to_string().into()));
-        values.push((
-            "classes_by_size_source".into(),
-            record([
-                ("model", model.into()),
-                ("confirmed", confirmed.into()),
-                ("observed", observed.into()),
-                ("stated", stated.into()),
-            ]),
-        ));
+        values.push((names::TEXT.key.into(), facts.sizes.layout().to_string().into()));
+        let sources =
+            [("model", model), ("confirmed", confirmed), ("observed", observed), ("stated", stated)];
+        let sources = sources.map(|(source, classes)| (source.into(), classes.into()));
+        values.push((names::CLASSES_BY_SIZE_SOURCE.key.into(), Value::Record(sources.into())));
     }
     layout
 }
@@ -78,233 +74,154 @@ fn jvm(info: &Info) -> Value<'_> {
         return Value::Null;
     }
     let properties = info.properties.iter().map(|(key, value)| (key.as_str().into(), value.into()));
-    record([("name", info.jvm().into()), ("properties", Value::Record(properties.collect()))])
+    record([(names::NAME, info.jvm().into()), (names::PROPERTIES, Value::Record(properties.collect()))])
 }
 
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
     type Row = (u32, HeapDumpInfo);
     Columns::new([
-        Column::integer("number", "for `--heap-dump`, from 1", |(number, _): &Row| (*number).into()),
-        Column::new("created", Kind::Time, "when it was begun", |(_, dump): &Row| {
-            output::timestamp(dump.created_ms).into()
-        })
-        .or_null("as in `dump`"),
-        Column::integer("offset", "of the first sub-record in the unpacked file", |(_, dump): &Row| {
-            dump.offset.into()
-        }),
-        Column::integer("bytes", "of all its sub-records", |(_, dump): &Row| dump.bytes.into()),
-        Column::integer("segments", "heap dump records, without empty ones", |(_, dump): &Row| {
-            dump.segments.into()
-        }),
-        Column::new("ended", Kind::Boolean, "whether its end is there", |(_, dump): &Row| dump.ended.into()),
+        Column::of(names::HEAP_DUMP, |(number, _): &Row| (*number).into()),
+        Column::of(names::CREATED, |(_, dump): &Row| output::timestamp(dump.created_ms).into())
+            .or_null("as in `dump`"),
+        Column::of(names::OFFSET, |(_, dump): &Row| dump.offset.into()),
+        Column::of(names::RECORD_BYTES, |(_, dump): &Row| dump.bytes.into()),
+        Column::of(names::SEGMENTS, |(_, dump): &Row| dump.segments.into()),
+        Column::of(names::IS_ENDED, |(_, dump): &Row| dump.ended.into()),
     ])
 }
 
-/// Fields that are integers.
-fn integers(fields: &[(&'static str, &'static str)]) -> Vec<Field> {
-    fields.iter().map(|(key, meaning)| Field::new(*key, Kind::Integer, meaning)).collect()
-}
-
 fn columns() -> Columns<'static, Facts> {
-    let of_dump = "as in `dump`";
-    let integer = |key: &'static str, meaning: &'static str, value: fn(&Info) -> u64| {
-        Column::integer(key, meaning, move |facts: &Facts| value(&facts.info).into())
-    };
+    let integer =
+        |key: Key, value: fn(&Info) -> u64| Column::of(key, move |facts: &Facts| value(&facts.info).into());
     let mut columns = vec![
-        Column::text("format", of_dump, |facts: &Facts| facts.info.version.name().into()),
-        integer("id_bytes", of_dump, |info| info.id_bytes.into()),
-        Column::new("created", Kind::Time, of_dump, |facts: &Facts| {
-            output::timestamp(facts.info.created_ms).into()
-        })
-        .or_null(of_dump),
-        integer("file_bytes", of_dump, |info| info.file_bytes),
-        integer("dump_bytes", "length of the dump, unpacked", |info| info.dump_bytes),
-        Column::text(
-            "compression",
-            "`gzip`, `zstd`, `tar`, `tar in gzip`, `tar in zstd` or `zip`",
-            |facts: &Facts| facts.info.compression.into(),
-        )
-        .or_null("the file is not compressed"),
-        integer("heap_dumps", "heap dumps in the file", |info| info.heap_dumps.into()),
-        integer("heap_dump", of_dump, |info| info.heap_dump.into()),
-        Column::new(
-            "heap_dump_list",
-            Kind::Records(heap_dumps().fields()),
-            "those heap dumps, 1,000 at most",
-            |facts: &Facts| {
-                let columns = heap_dumps();
-                list(
-                    (1u32..)
-                        .zip(&facts.info.heap_dump_list)
-                        .map(|(number, dump)| columns.record(&(number, *dump))),
-                )
-            },
-        ),
+        Column::of(names::FORMAT, |facts: &Facts| facts.info.version.name().into()),
+        integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
+        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.info.created_ms).into())
+            .or_null("as in `dump`"),
+        integer(names::FILE_BYTES.into(), |info| info.file_bytes),
+        integer(names::DUMP_BYTES.into(), |info| info.dump_bytes),
+        Column::of(names::COMPRESSION, |facts: &Facts| facts.info.compression.into())
+            .or_null("the file is not compressed"),
+        integer(names::HEAP_DUMPS.into(), |info| info.heap_dumps.into()),
+        integer(names::HEAP_DUMP.into(), |info| info.heap_dump.into()),
+        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &Facts| {
+            let columns = heap_dumps();
+            list(
+                (1u32..)
+                    .zip(&facts.info.heap_dump_list)
+                    .map(|(number, dump)| columns.record(&(number, *dump))),
+            )
+        }),
     ];
     columns.extend(heap_columns(integer));
     columns.extend(record_columns());
     columns.extend([
-        Column::new(
-            "heaps",
-            Kind::List(Box::new(Kind::Text)),
-            "names of Android's heaps (`app`, `zygote`, `image`)",
-            |facts: &Facts| list(facts.info.heaps.iter().map(|(_, name)| name)),
-        ),
-        account::column("account", |facts: &Facts| Some(&facts.info.extent)),
-        Column::new(
-            "problems",
-            Kind::Records(problem_fields()),
-            "what is wrong or odd, damage first",
-            |facts: &Facts| serde_json::to_value(&facts.info.problems).unwrap_or_default().into(),
-        ),
+        Column::of(names::HEAPS, |facts: &Facts| list(facts.info.heaps.iter().map(|(_, name)| name))),
+        account::column(|facts: &Facts| Some(&facts.info.extent)),
+        Column::nested(names::PROBLEMS, problem_fields(), |facts: &Facts| {
+            serde_json::to_value(&facts.info.problems).unwrap_or_default().into()
+        }),
     ]);
     Columns::new(columns)
 }
 
 /// What the heap dump holds.
 fn heap_columns(
-    integer: impl Fn(&'static str, &'static str, fn(&Info) -> u64) -> Column<'static, Facts>,
+    integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, Facts>,
 ) -> Vec<Column<'static, Facts>> {
     vec![
-        integer("objects.instances", "objects that are instances", |info| info.objects[0]),
-        integer("objects.object_arrays", "arrays of references", |info| info.objects[1]),
-        integer("objects.primitive_arrays", "arrays of primitives", |info| info.objects[2]),
-        integer("objects.classes", "class objects", |info| info.objects[3]),
-        integer("objects.total", "their sum", |info| info.objects.iter().sum()),
-        integer("shallow_bytes", "what all objects take in the JVM's heap", |info| info.shallow_bytes),
-        Column::new(
-            "reachable",
-            Kind::Record(integers(&[("objects", "reachable objects"), ("shallow_bytes", "what they take")])),
-            "the reachable objects",
+        integer(names::OBJECTS_BY_KIND.count("instances"), |info| info.objects[0]),
+        integer(names::OBJECTS_BY_KIND.count("object_arrays"), |info| info.objects[1]),
+        integer(names::OBJECTS_BY_KIND.count("primitive_arrays"), |info| info.objects[2]),
+        integer(names::OBJECTS_BY_KIND.count("classes"), |info| info.objects[3]),
+        integer(names::OBJECTS_BY_KIND.count("total"), |info| info.objects.iter().sum()),
+        integer(names::SHALLOW_BYTES.into(), |info| info.shallow_bytes),
+        Column::nested(
+            names::REACHABLE,
+            [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec(),
             |facts: &Facts| match facts.info.reachable {
                 None => Value::Null,
-                Some((objects, bytes)) => record([("objects", objects.into()), ("shallow_bytes", bytes.into())]),
+                Some((objects, bytes)) => {
+                    record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
+                }
             },
         )
         .or_null(
             "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
         ),
-        Column::new(
-            "gc_roots",
-            Kind::Record(Vec::new()),
-            "roots by kind, integers; only kinds that occur: `JNI global`, `JNI local`, `java frame`, `native stack`, \
-             `sticky class`, `thread block`, `monitor used`, `thread object`, `unknown`, and Android's `interned string`, \
-             `finalizing`, `debugger`, `reference cleanup`, `VM internal`, `JNI monitor`, `unreachable`",
-            |facts: &Facts| {
-                let roots = facts.info.roots.iter();
-                Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
-            },
-        ),
-        Column::new("layout", Kind::Record(layout_fields()), "the object layout that sizes are computed with", |facts: &Facts| layout(facts)),
-        Column::new(
-            "jvm",
-            Kind::Record(vec![
-                Field::new("name", Kind::Text, "name, version and vendor in one line")
-                    .or_null("the properties do not tell"),
-                Field::new(
-                    "properties",
-                    Kind::Record(Vec::new()),
-                    "system properties, strings by key. Only those that tell what JVM it was and what it ran; others may \
-                     be secret",
-                ),
-            ]),
-            "the JVM that was dumped",
+        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &Facts| {
+            let roots = facts.info.roots.iter();
+            Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
+        }),
+        Column::nested(names::LAYOUT, layout_fields(), |facts: &Facts| layout(facts)),
+        Column::nested(
+            names::JVM,
+            vec![
+                Field::of(names::NAME).or_null("the properties do not tell"),
+                Field::nested(names::PROPERTIES, Vec::new()),
+            ],
             |facts: &Facts| jvm(&facts.info),
         )
         .or_null("no system property was found"),
-        Column::new(
-            "allocation_traces",
-            Kind::Boolean,
-            "whether objects carry allocation traces",
-            |facts: &Facts| facts.info.has_allocation_traces.into(),
-        ),
+        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &Facts| {
+            facts.info.has_allocation_traces.into()
+        }),
     ]
 }
 
 /// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
 /// serial number once.
 fn record_columns() -> Vec<Column<'static, Facts>> {
-    let records = |key: &'static str, meaning: &'static str, count: fn(&info::Records) -> usize| {
-        Column::integer(key, meaning, move |facts: &Facts| count(&facts.info.records).into())
+    let records = |kind: &str, count: fn(&info::Records) -> usize| {
+        Column::of(names::RECORDS.count(kind), move |facts: &Facts| count(&facts.info.records).into())
     };
     vec![
-        records("records.strings", "STRING IN UTF8 records, each ID once", |records| records.strings),
-        records("records.load_classes", "LOAD CLASS records", |records| records.load_classes),
-        records("records.unload_classes", "UNLOAD CLASS records", |records| records.unload_classes),
-        records("records.stack_frames", "STACK FRAME records, each ID once", |records| records.frames),
-        records("records.stack_traces", "STACK TRACE records, each serial number once", |records| {
-            records.traces
-        }),
-        records("records.start_threads", "START THREAD records", |records| records.start_threads),
-        records("records.end_threads", "END THREAD records", |records| records.end_threads),
-        records("records.alloc_sites", "ALLOC SITES records", |records| records.alloc_sites),
-        records("records.cpu_samples", "CPU SAMPLES records", |records| records.cpu_samples),
-        records("records.heap_summaries", "HEAP SUMMARY records", |records| records.heap_summaries),
-        records("records.control_settings", "CONTROL SETTINGS records", |records| records.control_settings),
-        records(
-            "records.heap_segments",
-            "HEAP DUMP and HEAP DUMP SEGMENT records of the heap dump that was read, without empty ones",
-            |records| records.heap_segments,
-        ),
+        records("strings", |records| records.strings),
+        records("load_classes", |records| records.load_classes),
+        records("unload_classes", |records| records.unload_classes),
+        records("stack_frames", |records| records.frames),
+        records("stack_traces", |records| records.traces),
+        records("start_threads", |records| records.start_threads),
+        records("end_threads", |records| records.end_threads),
+        records("alloc_sites", |records| records.alloc_sites),
+        records("cpu_samples", |records| records.cpu_samples),
+        records("heap_summaries", |records| records.heap_summaries),
+        records("control_settings", |records| records.control_settings),
+        records("heap_segments", |records| records.heap_segments),
     ]
 }
 
 fn layout_fields() -> Vec<Field> {
-    let mut fields = integers(&[
-        ("reference_bytes", "bytes of a reference in an object: 4 or 8"),
-        ("header_bytes", "bytes of an object's header: 8, 12 or 16"),
-        ("array_base_bytes", "where an array's first element lies, for elements of up to 4 bytes"),
-        ("alignment_bytes", "sizes are rounded up to a multiple of this; 1 where they are not rounded"),
-        ("word_bytes", "bytes of a machine word: 4 or 8"),
-    ]);
-    fields.extend([
-        Field::new("packing", Kind::Text, "`classic` (JDK 14 and older) or `dense` (JDK 15 and later)"),
-        Field::new(
-            "source",
-            Kind::Text,
-            "where the layout comes from: `distances` between objects, `stated-sizes` of the dump, `assumed` for want of \
-             both, `given` by `--layout`",
-        ),
-        Field::new("sizes_stated", Kind::Boolean, "whether class dumps state the sizes of instances"),
-        Field::new(
-            "evidence",
-            Kind::Record(integers(&[
-                ("classes", "classes that were measured"),
-                ("classes_exact", "of these, those as large as the layout says"),
-                ("classes_refuting", "those smaller than it says"),
-                ("arrays", "kinds and lengths of short arrays that were measured"),
-                ("arrays_exact", "of these, those as large as the layout says"),
-                ("arrays_refuting", "those smaller than it says"),
-            ])),
-            "what speaks for the layout",
-        ),
-        Field::new("text", Kind::Text, "the layout in the form that `--layout` reads"),
-        Field::new(
-            "classes_by_size_source",
-            Kind::Record(integers(&[
-                ("model", "by the layout alone"),
-                ("confirmed", "by the layout and a distance that is the same"),
-                ("observed", "by a distance"),
-                ("stated", "by a statement of the dump"),
-            ])),
-            "how many of the classes with instances have a size",
-        ),
-    ]);
-    fields
+    let evidence = [
+        names::CLASSES,
+        names::CLASSES_EXACT,
+        names::CLASSES_REFUTING,
+        names::ARRAYS,
+        names::ARRAYS_EXACT,
+        names::ARRAYS_REFUTING,
+    ];
+    vec![
+        Field::of(names::REFERENCE_BYTES),
+        Field::of(names::HEADER_BYTES),
+        Field::of(names::ARRAY_BASE_BYTES),
+        Field::of(names::ALIGNMENT_BYTES),
+        Field::of(names::WORD_BYTES),
+        Field::of(names::PACKING),
+        Field::of(names::LAYOUT_SOURCE),
+        Field::of(names::IS_SIZE_STATED),
+        Field::nested(names::EVIDENCE, evidence.map(Field::of).to_vec()),
+        Field::of(names::TEXT),
+        Field::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
+    ]
 }
 
 fn problem_fields() -> Vec<Field> {
     vec![
-        Field::new(
-            "severity",
-            Kind::Text,
-            "`note`: odd, but all of the file was read. `damage`: part of the dump is missing or unreadable",
-        ),
-        Field::new("kind", Kind::Text, account::PROBLEM_KINDS),
-        Field::new("text", Kind::Text, "for people; can change in any version"),
-        Field::new("offset", Kind::Integer, "where, in bytes from the start of the unpacked dump")
-            .or_null("there is no one place"),
-        Field::new("skipped_bytes", Kind::Integer, "bytes that were not read for it"),
+        Field::of(names::SEVERITY),
+        Field::of(names::KIND),
+        Field::of(names::TEXT),
+        Field::of(names::OFFSET).or_null("there is no one place"),
+        Field::of(names::SKIPPED_BYTES),
     ]
 }
 

@@ -10,6 +10,7 @@ use crate::cli::shared::session::{Session, Source};
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
@@ -18,7 +19,7 @@ use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
 use hprof_query::waste::Kind as WasteKind;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::column::{Column, Columns, Field};
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::table::{Align, Builder, Style};
 use hprof_report::value::{Value, id, list, record};
@@ -291,150 +292,87 @@ fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
 }
 
 fn columns() -> Columns<'static, Facts> {
-    let counts = |objects, bytes| {
-        Kind::Record(vec![
-            Field::new("objects", Kind::Integer, objects),
-            Field::new("shallow_bytes", Kind::Integer, bytes),
-        ])
+    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec();
+    let pair = |(objects, bytes): (u64, u64)| {
+        record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
-    let pair =
-        |(objects, bytes): (u64, u64)| record([("objects", objects.into()), ("shallow_bytes", bytes.into())]);
     Columns::new([
-        Column::text("jvm", "the JVM that was dumped", |facts: &Facts| facts.overview.info.jvm().into())
+        Column::of(names::JVM_TEXT, |facts: &Facts| facts.overview.info.jvm().into())
             .or_null("the dump does not say"),
-        Column::text("main", "the main class of the program, or its archive", |facts: &Facts| {
-            command(&facts.overview).into()
-        })
-        .or_null("the dump does not say"),
-        Column::new("created", Kind::Time, "when the dump was made", |facts: &Facts| {
-            output::timestamp(facts.overview.info.created_ms).into()
-        })
-        .or_null("the dump does not say"),
-        Column::integer("shallow_bytes", "what all objects take", |facts: &Facts| {
-            facts.overview.info.shallow_bytes.into()
-        }),
-        Column::integer(
-            "heap_limit_bytes",
-            "the largest heap that the JVM would make (`-Xmx`), as its limit of direct memory tells",
-            |facts: &Facts| facts.overview.heap_limit.into(),
-        )
-        .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
-        Column::new(
-            "reachable",
-            counts("reachable objects", "what they take"),
-            "the reachable objects",
-            move |facts: &Facts| pair(facts.overview.reachable),
-        ),
-        Column::new(
-            "unreachable",
-            counts("unreachable objects", "what they take"),
-            "the others",
-            move |facts: &Facts| pair(facts.overview.unreachable),
-        ),
-        Column::integer("gc_roots_total", "GC roots", |facts: &Facts| {
+        Column::of(names::MAIN, |facts: &Facts| command(&facts.overview).into())
+            .or_null("the dump does not say"),
+        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.overview.info.created_ms).into())
+            .or_null("the dump does not say"),
+        Column::of(names::SHALLOW_BYTES, |facts: &Facts| facts.overview.info.shallow_bytes.into()),
+        Column::of(names::HEAP_LIMIT_BYTES, |facts: &Facts| facts.overview.heap_limit.into())
+            .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
+        Column::nested(names::REACHABLE, counts(), move |facts: &Facts| pair(facts.overview.reachable)),
+        Column::nested(names::UNREACHABLE, counts(), move |facts: &Facts| pair(facts.overview.unreachable)),
+        Column::of(names::GC_ROOTS_TOTAL, |facts: &Facts| {
             facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
         }),
-        Column::integer("threads", "threads that ran", |facts: &Facts| facts.overview.threads.into()),
-        Column::integer("class_loaders", "class loaders but the boot loader", |facts: &Facts| {
-            facts.overview.class_loaders.into()
-        }),
-        Column::new(
-            "out_of_memory",
-            Kind::Record(out_of_memory_fields()),
-            "the thread that ran into an OutOfMemoryError, with at most 8 frames; in CSV its name",
-            out_of_memory,
-        )
-        .csv(|facts: &Facts| {
-            let thread = facts.overview.out_of_memory.as_ref();
-            thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
+        Column::of(names::THREADS, |facts: &Facts| facts.overview.threads.into()),
+        Column::of(names::CLASS_LOADERS, |facts: &Facts| facts.overview.class_loaders.into()),
+        Column::nested(names::OUT_OF_MEMORY, out_of_memory_fields(), out_of_memory)
+            .csv(|facts: &Facts| {
+                let thread = facts.overview.out_of_memory.as_ref();
+                thread
+                    .map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object)))
+                    .into()
+            })
+            .or_null("none did"),
+        Column::nested(names::LARGEST, largest_fields(), |facts: &Facts| {
+            list(facts.overview.largest.iter().map(largest_record))
         })
-        .or_null("none did"),
-        Column::new(
-            "largest",
-            Kind::Records(largest_fields()),
-            "what holds most, five rows at most, largest first: the largest dominators, followed down while one object \
-             holds 70 % of what is above it; or all objects of a class that only roots dominate; or many threads that do the \
-             same. In CSV bytes and text",
-            |facts: &Facts| list(facts.overview.largest.iter().map(largest_record)),
-        )
         .csv(|facts: &Facts| {
-            let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]));
+            let text = |holder: &Holder| {
+                format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
+            };
             joined(facts.overview.largest.iter().map(text))
         }),
-        Column::text(
-            "headline",
-            "what is wrong with the heap, in a line, the same as in `leaks`; for people",
-            |facts: &Facts| (&*facts.headline).into(),
-        ),
-        Column::new(
-            "suspects",
-            Kind::List(Box::new(Kind::Text)),
-            "what `leaks` concludes, in sentences: that whose cause retains most first; for people",
-            |facts: &Facts| list(facts.suspects.iter().map(String::as_str)),
-        )
-        .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
-        Column::integer("finalizer_queue", "objects that wait for the finalizer", |facts: &Facts| {
-            facts.overview.odd.finalizer_queue.into()
-        })
-        .or_null("the dump does not say"),
-        Column::integer(
-            "direct_memory.buffers",
-            "direct ByteBuffers, without views and mapped files",
-            |facts: &Facts| facts.overview.odd.direct.buffers.into(),
-        ),
-        Column::integer("direct_memory.capacity_bytes", "the sum of their capacities", |facts: &Facts| {
+        Column::of(names::HEADLINE, |facts: &Facts| (&*facts.headline).into()),
+        Column::of(names::SUSPECTS, |facts: &Facts| list(facts.suspects.iter().map(String::as_str)))
+            .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
+        Column::of(names::FINALIZER_QUEUE, |facts: &Facts| facts.overview.odd.finalizer_queue.into())
+            .or_null("the dump does not say"),
+        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &Facts| {
+            facts.overview.odd.direct.buffers.into()
+        }),
+        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &Facts| {
             facts.overview.odd.direct.bytes.into()
         }),
-        Column::integer(
-            "duplicate_classes.names",
-            "names of classes that several loaders define",
-            |facts: &Facts| facts.overview.odd.duplicate_classes.into(),
-        ),
-        Column::text("duplicate_classes.class", "the one that most of them define", |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &Facts| {
+            facts.overview.odd.duplicate_classes.into()
+        }),
+        Column::of(names::CLASS, |facts: &Facts| {
             facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),
-        Column::integer("duplicate_classes.loaders", "how many do", |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &Facts| {
             facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
-        Column::integer(
-            "waste.wasted_bytes",
-            "what is wasted, as `waste` counts it; of a heap of more than 1,048,576 reachable objects an estimate from a sample, \
-             which is mostly too low",
-            |facts: &Facts| facts.overview.waste.wasted_bytes.into(),
-        ),
-        Column::boolean("waste.is_exact", "whether that is no estimate", |facts: &Facts| {
-            facts.overview.waste.is_exact.into()
+        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &Facts| {
+            facts.overview.waste.wasted_bytes.into()
         }),
-        Column::text("waste.kind", "the kind of waste that takes most", |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &Facts| facts.overview.waste.is_exact.into()),
+        Column::of(names::WASTE.dot(names::KIND), |facts: &Facts| {
             facts.overview.waste.kinds.first().map(|(kind, _)| kind.name()).into()
         })
         .or_null("nothing is wasted"),
-        Column::integer("waste.kind_bytes", "what it takes", |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &Facts| {
             facts.overview.waste.kinds.first().map(|(_, bytes)| *bytes).into()
         })
         .or_null("nothing is wasted"),
-        Column::new(
-            "odd",
-            Kind::List(Box::new(Kind::Text)),
-            "what looks odd, in words; for people",
-            |facts: &Facts| list(odd(&facts.overview)),
-        )
-        .csv(|facts: &Facts| joined(odd(&facts.overview))),
-        Column::new(
-            "next",
-            Kind::Records(vec![
-                Field::new("command", Kind::Text, "a command line"),
-                Field::new("why", Kind::Text, "what it answers"),
-            ]),
-            "the commands to type next; in CSV without reasons",
+        Column::of(names::ODD, |facts: &Facts| list(odd(&facts.overview)))
+            .csv(|facts: &Facts| joined(odd(&facts.overview))),
+        Column::nested(
+            names::NEXT,
+            vec![Field::of(names::COMMAND), Field::of(names::WHY)],
             |facts: &Facts| {
-                list(
-                    facts.next.iter().map(|step| {
-                        record([("command", (&step.command).into()), ("why", (&step.why).into())])
-                    }),
-                )
+                list(facts.next.iter().map(|step| {
+                    record([(names::COMMAND, (&step.command).into()), (names::WHY, (&step.why).into())])
+                }))
             },
         )
         .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
@@ -448,60 +386,42 @@ fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
 
 fn out_of_memory_fields() -> Vec<Field> {
     vec![
-        Field::new("object", Kind::Id, "the Thread object"),
-        Field::new("name", Kind::Text, "its name").or_null("the dump does not say"),
-        Field::new("retained_bytes", Kind::Integer, "its retained size").or_null("it is unreachable"),
-        Field::new(
-            "frames",
-            Kind::List(Box::new(Kind::Text)),
-            "its innermost frames, without those of the error: `Class.method(Source:line)`",
-        ),
-        Field::new("frames_left_out", Kind::Integer, "frames that are not among them"),
+        Field::of(names::OBJECT),
+        Field::of(names::NAME).or_null("the dump does not say"),
+        Field::of(names::RETAINED_BYTES).or_null("it is unreachable"),
+        Field::of(names::STACK),
+        Field::of(names::FRAMES_LEFT_OUT),
     ]
 }
 
 fn out_of_memory(facts: &Facts) -> Value<'_> {
     let Some(thread) = &facts.overview.out_of_memory else { return Value::Null };
     record([
-        ("object", id(thread.object)),
-        ("name", thread.name.as_ref().into()),
-        ("retained_bytes", thread.retained_bytes.into()),
-        ("frames", list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
-        ("frames_left_out", thread.frames_left_out.into()),
+        (names::OBJECT, id(thread.object)),
+        (names::NAME, thread.name.as_ref().into()),
+        (names::RETAINED_BYTES, thread.retained_bytes.into()),
+        (names::STACK, list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
+        (names::FRAMES_LEFT_OUT, thread.frames_left_out.into()),
     ])
 }
 
 fn largest_fields() -> Vec<Field> {
     let null = |field: Field| field.or_null("there is none, or it is not known");
     vec![
-        Field::new("object", Kind::Id, "the object; of several the largest"),
-        Field::new("class", Kind::Text, "its class").or_null("the dump does not say"),
-        Field::new("label", Kind::Text, "a few words that tell it from others").or_null("there is none"),
-        Field::new("instances", Kind::Integer, "objects that the row is of"),
-        Field::new(
-            "threads_name",
-            Kind::Text,
-            "of many threads of one group of `threads --group`: their name, with `*` for the numbers in which they differ",
-        )
-        .or_null("the row is not of threads, or they have no name"),
-        Field::new(
-            "threads_method",
-            Kind::Text,
-            "the innermost method of their stack that is not the JDK's; of the JDK if there is no other",
-        )
-        .or_null("the row is not of threads, or they have no stack"),
-        Field::new("retained_bytes", Kind::Integer, "what would be freed with it"),
-        null(Field::new("field", Kind::Text, "the field that holds it")),
-        null(Field::new("static", Kind::Boolean, "whether that is static")),
-        null(Field::new(
-            "holder",
-            Kind::Id,
-            "the object that has the field; of a static one the class object",
-        )),
-        null(Field::new("holder_class", Kind::Text, "the class of that; of a static one the class itself")),
-        null(Field::new("held_objects", Kind::Integer, "objects in it")),
-        null(Field::new("held_class", Kind::Text, "the class of most of them")),
-        Field::new("text", Kind::Text, "all that in words; for people: can change in any version"),
+        Field::of(names::OBJECT),
+        Field::of(names::CLASS).or_null("the dump does not say"),
+        Field::of(names::LABEL).or_null("there is none"),
+        Field::of(names::INSTANCES),
+        Field::of(names::THREADS_NAME).or_null("the row is not of threads, or they have no name"),
+        Field::of(names::THREADS_METHOD).or_null("the row is not of threads, or they have no stack"),
+        Field::of(names::RETAINED_BYTES),
+        null(Field::of(names::FIELD)),
+        null(Field::of(names::IS_STATIC)),
+        null(Field::of(names::HOLDER)),
+        null(Field::of(names::HOLDER_CLASS)),
+        null(Field::of(names::HELD_OBJECTS)),
+        null(Field::of(names::HELD_CLASS)),
+        Field::of(names::TEXT),
     ]
 }
 
@@ -510,20 +430,20 @@ fn largest_record(holder: &Holder) -> Value<'_> {
     let threads = holder.threads.as_ref();
     let object: Option<ObjectId> = field.map(|field| field.object);
     record([
-        ("object", id(holder.object)),
-        ("class", holder.class.as_ref().into()),
-        ("label", holder.label.as_ref().into()),
-        ("instances", holder.instances.into()),
-        ("threads_name", threads.and_then(|threads| threads.name.as_ref()).into()),
-        ("threads_method", threads.and_then(|threads| threads.method.as_ref()).into()),
-        ("retained_bytes", holder.retained_bytes.into()),
-        ("field", field.map(|field| &field.name).into()),
-        ("static", field.map(|field| field.is_static).into()),
-        ("holder", id(object)),
-        ("holder_class", field.map(|field| &field.class).into()),
-        ("held_objects", held.map(|held| held.objects).into()),
-        ("held_class", held.map(|held| &held.class).into()),
-        ("text", holder::text(holder, [false, false]).into()),
+        (names::OBJECT, id(holder.object)),
+        (names::CLASS, holder.class.as_ref().into()),
+        (names::LABEL, holder.label.as_ref().into()),
+        (names::INSTANCES, holder.instances.into()),
+        (names::THREADS_NAME, threads.and_then(|threads| threads.name.as_ref()).into()),
+        (names::THREADS_METHOD, threads.and_then(|threads| threads.method.as_ref()).into()),
+        (names::RETAINED_BYTES, holder.retained_bytes.into()),
+        (names::FIELD, field.map(|field| &field.name).into()),
+        (names::IS_STATIC, field.map(|field| field.is_static).into()),
+        (names::HOLDER, id(object)),
+        (names::HOLDER_CLASS, field.map(|field| &field.class).into()),
+        (names::HELD_OBJECTS, held.map(|held| held.objects).into()),
+        (names::HELD_CLASS, held.map(|held| &held.class).into()),
+        (names::TEXT, holder::text(holder, [false, false]).into()),
     ])
 }
 

@@ -7,6 +7,7 @@ use crate::cli::shared::several::OneDump;
 use crate::cli::shared::terminal::{self, ColorArg};
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
+use hprof_query::dictionary::names;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Fit};
@@ -78,36 +79,27 @@ pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyh
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new([
-        Column::text("dump", "the name of the dump, as in `dump=NAME`", |row: &&Row| {
-            row.dump.as_str().into()
-        })
-        .header("dump")
-        .fit(Fit::Middle { priority: 0 }),
-        Column::text("table", "the name of the table", |row: &&Row| row.table.as_str().into())
+        Column::of(names::DUMP, |row: &&Row| row.dump.as_str().into())
+            .header("dump")
+            .fit(Fit::Middle { priority: 0 }),
+        Column::of(names::TABLE, |row: &&Row| row.table.as_str().into())
             .header("table")
             .fit(Fit::Shorten { priority: 1 }),
-        Column::integer("rows", "rows that were written", |row: &&Row| row.rows.into()).header("rows"),
-        Column::integer("bytes", "size of the files", |row: &&Row| row.bytes.into()).header("bytes"),
-        Column::integer("parts", "files", |row: &&Row| row.parts.into()).header("parts"),
+        Column::of(names::ROWS, |row: &&Row| row.rows.into()).header("rows"),
+        Column::of(names::FILE_BYTES, |row: &&Row| row.bytes.into()).header("bytes"),
+        Column::of(names::FILES, |row: &&Row| row.parts.into()).header("parts"),
     ])
 }
 
 fn beside<'a>() -> Columns<'a, &'a Exported> {
     let more = [
-        Column::text("name", "its name in `dump=NAME`, before it is encoded", |dump: &Dump| {
-            dump.name.as_str().into()
-        }),
-        Column::text("error", "why it was not exported", |dump: &Dump| dump.error.as_deref().into())
-            .or_null("it was exported"),
+        Column::of(names::NAME, |dump: &Dump| dump.name.as_str().into()),
+        Column::of(names::ERROR, |dump: &Dump| dump.error.as_deref().into()).or_null("it was exported"),
     ];
     let dumps = Columns::new(OneDump::columns(|dump: &Dump| &dump.one).into_iter().chain(more));
     Columns::new([
-        Column::text("to", "the directory, as it was given", |exported: &&Exported| {
-            exported.to.as_str().into()
-        }),
-        Column::records("dumps", "the dumps, as they were given", dumps, |exported: &&'a Exported| {
-            &exported.dumps
-        }),
+        Column::of(names::TO, |exported: &&Exported| exported.to.as_str().into()),
+        Column::records(names::DUMPS, dumps, |exported: &&'a Exported| &exported.dumps),
     ])
 }
 

@@ -2,6 +2,7 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::dictionary::names;
 use hprof_query::objects::best;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
@@ -13,7 +14,7 @@ use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::{Selection, What};
 use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
 use hprof_report::value::Value;
 
@@ -266,13 +267,7 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
         object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
     ];
     if let Some(field) = sorted_by {
-        let value = Column::new(
-            "sort_value",
-            Kind::Any,
-            "with `--sort FIELD`: what the field contains, a number or a text, of a text the first 200 characters; `true` \
-             is 1",
-            |line: &Line<'a>| line.sort_value(),
-        );
+        let value = Column::of(names::SORT_VALUE, |line: &Line<'a>| line.sort_value());
         let value = value
             .or_null("the field is null or contains an object without a label, or there is no such field");
         columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));
@@ -281,11 +276,7 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
 }
 
 fn beside() -> Columns<'static, u64> {
-    Columns::new([Column::integer(
-        "total.objects",
-        "objects, also those that `--top` leaves out",
-        |total: &u64| (*total).into(),
-    )])
+    Columns::new([Column::of(names::TOTAL.dot(names::OBJECTS), |total: &u64| (*total).into())])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hprof_index::Quiet;
+use hprof_query::dictionary::{Key, names};
 use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
@@ -162,7 +163,7 @@ fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::
         None => object_columns(),
         Some(names) => cell_columns(names, &first),
     };
-    let names = columns.fields().iter().map(|field| Value::from(field.key.to_string())).collect();
+    let names = columns.fields().into_iter().map(|field| Value::Text(field.key.text)).collect();
     // What was made is taken up again where it ended.
     let made = first.len();
     let rest = (has_more && !is_table).then(|| found.rows_from(&evaluator, made));
@@ -190,30 +191,22 @@ fn object_columns() -> Columns<'static, Row> {
         }
     }
     Columns::new([
-        Column::id("object", "the object", |row: &Row| id(object(row).map(|object| object.object)))
+        Column::of(names::OBJECT, |row: &Row| id(object(row).map(|object| object.object)))
             .header("id")
             .place(2),
-        Column::text("class", "its class", |row: &Row| {
-            object(row).map(|object| object.class.as_ref()).into()
-        })
-        .or_null("the dump does not name it"),
-        Column::text("label", "what tells it from others", |row: &Row| {
-            object(row).map(|object| object.label.as_ref()).into()
-        })
-        .or_null("it has none"),
-        Column::integer("shallow_bytes", "its shallow size", |row: &Row| {
-            object(row).map(|object| object.shallow_bytes).into()
-        })
-        .or_null("not known")
-        .header("shallow")
-        .place(0)
-        .fit(Fit::Secondary { priority: 0 }),
-        Column::integer("retained_bytes", "its retained size", |row: &Row| {
-            object(row).map(|object| object.retained_bytes).into()
-        })
-        .or_null("it is unreachable")
-        .header("retained")
-        .place(1),
+        Column::of(names::CLASS, |row: &Row| object(row).map(|object| object.class.as_ref()).into())
+            .or_null("the dump does not name it"),
+        Column::of(names::LABEL, |row: &Row| object(row).map(|object| object.label.as_ref()).into())
+            .or_null("it has none"),
+        Column::of(names::SHALLOW_BYTES, |row: &Row| object(row).map(|object| object.shallow_bytes).into())
+            .or_null("not known")
+            .header("shallow")
+            .place(0)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::RETAINED_BYTES, |row: &Row| object(row).map(|object| object.retained_bytes).into())
+            .or_null("it is unreachable")
+            .header("retained")
+            .place(1),
         Column::table("object", Align::Left, |row: &Row| {
             let object = object(row);
             let text = |of: fn(&ObjectRow) -> Option<&str>| object.and_then(of);
@@ -237,7 +230,7 @@ fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
         let is_right = !table.is_empty() && table.iter().all(|row| is_number(cell(row, at)));
         // Of objects the class's name is what tells most, of texts their start.
         let is_object = table.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
-        Column::new(name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at)))
+        Column::of(Key::chosen(name.clone(), Kind::Any), move |row: &Row| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
             .header(name.clone())
             .cell(move |row| plain(cell(row, at), TABLE_TEXT))
@@ -246,10 +239,6 @@ fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
     };
     Columns::new(names.iter().enumerate().map(column)).flat()
 }
-
-const CELL: &str = "null, a boolean, a number, a text (infinite numbers and NaN too), {`object`, `class`, `label`} of an \
-                    object, {`size`, `first`} of a list, with at most 100 elements in `first`, {`key`, `value`} of an \
-                    entry of a map";
 
 /// A cell as JSON has it.
 fn value(cell: &Cell) -> Value<'_> {
@@ -261,13 +250,13 @@ fn value(cell: &Cell) -> Value<'_> {
         Cell::Double(value) => object::double(*value),
         Cell::Text(text) => text.into(),
         Cell::Object(object, class, label) => record([
-            ("object", id(*object)),
-            ("class", class.as_ref().into()),
-            ("label", label.as_ref().into()),
+            (names::OBJECT, id(*object)),
+            (names::CLASS, class.as_ref().into()),
+            (names::LABEL, label.as_ref().into()),
         ]),
-        Cell::Entry(entry) => record([("key", value(&entry.0)), ("value", value(&entry.1))]),
+        Cell::Entry(entry) => record([(names::KEY, value(&entry.0)), (names::VALUE, value(&entry.1))]),
         Cell::List(size, first) => {
-            record([("size", (*size).into()), ("first", list(first.iter().map(value)))])
+            record([(names::SIZE, (*size).into()), (names::FIRST, list(first.iter().map(value)))])
         }
     }
 }
@@ -320,18 +309,9 @@ struct Beside {
 
 fn beside() -> Columns<'static, Beside> {
     Columns::new([
-        Column::new(
-            "columns",
-            Kind::List(Box::new(Kind::Text)),
-            "the names of the columns, in order",
-            |beside: &Beside| beside.names.clone().into(),
-        ),
-        Column::integer(
-            "total.rows",
-            "rows that match, also those that `--top` leaves out",
-            |beside: &Beside| beside.total.into(),
-        )
-        .or_null("it is known only once all rows are made"),
+        Column::of(names::COLUMNS, |beside: &Beside| beside.names.clone().into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.total.into())
+            .or_null("it is known only once all rows are made"),
     ])
 }
 
@@ -364,7 +344,7 @@ mod tests {
         let entry = |key, value| Cell::Entry(Box::new((key, value)));
         let formula = Cell::Text("cmd|'/C calc'!A0".to_owned());
         let cells = [entry(Cell::Null, formula.clone()), Cell::List(1, vec![entry(Cell::Null, formula)])];
-        let columns = Columns::new([Column::new("c", Kind::Any, "", |cell: &Cell| csv(cell))]);
+        let columns = Columns::new([Column::of(Key::chosen("c", Kind::Any), |cell: &Cell| csv(cell))]);
         let mut out = Vec::new();
         hprof_report::csv::write(&mut out, &columns, cells).unwrap();
         let text = String::from_utf8(out).unwrap();

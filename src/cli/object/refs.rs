@@ -5,11 +5,12 @@ use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::classes::histogram::GroupBy;
 use hprof_query::classes::suggestions;
+use hprof_query::dictionary::names;
 use hprof_query::objects::refs::{Direction, GroupRow, Refs, Row};
 use hprof_query::objects::selection::{Selection, What};
 use hprof_query::paths::steps::{Step, View};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
@@ -240,19 +241,16 @@ struct Beside<'a> {
 /// The object itself.
 fn of<'a>() -> Column<'a, Option<&'a Beside<'a>>> {
     let columns = Columns::new(object_columns::named(paths::named));
-    Column::new(
-        "of",
-        Kind::Record(columns.fields()),
-        "the object that was asked for",
-        move |about: &Option<&Beside<'a>>| about.map(|about| columns.record(&about.of)).unwrap_or_default(),
-    )
+    Column::nested(names::OF, columns.fields(), move |about: &Option<&Beside<'a>>| {
+        about.map(|about| columns.record(&about.of)).unwrap_or_default()
+    })
     .or_null("no object was found; the other keys beside `rows` are absent then")
 }
 
 fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
     Columns::new([
         of(),
-        Column::text("direction", "`outgoing` or `incoming`", |about: &Option<&Beside<'a>>| {
+        Column::of(names::DIRECTION, |about: &Option<&Beside<'a>>| {
             about
                 .map(|about| match about.direction {
                     Direction::Incoming => "incoming",
@@ -260,20 +258,16 @@ fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
                 })
                 .into()
         }),
-        Column::integer(
-            "total.rows",
-            "rows, also those that `--top` leaves out",
-            |about: &Option<&Beside<'a>>| about.map(|about| about.found.total).into(),
-        ),
-        Column::text("root", "why the object is a root, for people", |about: &Option<&Beside<'a>>| {
+        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&Beside<'a>>| {
+            about.map(|about| about.found.total).into()
+        }),
+        Column::of(names::ROOT_TEXT, |about: &Option<&Beside<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
         .or_null("it is no root, or without `--incoming`"),
-        Column::integer(
-            "instances_of_class",
-            "of a class object: the objects that refer to it as their class; they have no rows",
-            |about: &Option<&Beside<'a>>| about.and_then(|about| about.found.instances).into(),
-        )
+        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&Beside<'a>>| {
+            about.and_then(|about| about.found.instances).into()
+        })
         .or_null("it is no class object, or without `--incoming`"),
     ])
 }
@@ -286,25 +280,22 @@ fn rows<'a>() -> Columns<'a, Row> {
         object.header("id").place(3),
         class.or_null("the dump does not say, or does not hold the object"),
         label,
-        Column::text(
-            "reference",
-            "the field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<java frame>`; with `--incoming` several, \
-             joined by `, `",
-            |row: &Row| row.reference.as_deref().into(),
-        )
-        .or_null("the dump does not say")
-        .header("field")
-        .place(2)
-        .fit(Fit::Shorten { priority: 1 })
-        .cell(|row| {
-            let reference = row.reference.as_deref().unwrap_or_default();
-            paths::describe_reference(Some(reference), row.is_static, row.strength)
-        }),
-        Column::new("static", Kind::Boolean, "whether that is a static field", |row: &Row| row.is_static.into()),
-        Column::text("strength", "`strong`, `soft`, `weak`, `phantom`, `finalizer`", |row: &Row| {
-            row.strength.name().into()
-        }),
-        shallow.or_null("the object is not in the dump").header("shallow").place(1).fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::REFERENCE, |row: &Row| row.reference.as_deref().into())
+            .or_null("the dump does not say")
+            .header("field")
+            .place(2)
+            .fit(Fit::Shorten { priority: 1 })
+            .cell(|row| {
+                let reference = row.reference.as_deref().unwrap_or_default();
+                paths::describe_reference(Some(reference), row.is_static, row.strength)
+            }),
+        Column::of(names::IS_STATIC, |row: &Row| row.is_static.into()),
+        Column::of(names::STRENGTH, |row: &Row| row.strength.name().into()),
+        shallow
+            .or_null("the object is not in the dump")
+            .header("shallow")
+            .place(1)
+            .fit(Fit::Secondary { priority: 0 }),
         retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
         object_columns::described(|row: &Row| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
@@ -325,27 +316,19 @@ struct Group<'a> {
 
 fn groups<'a>() -> Columns<'a, Group<'a>> {
     Columns::new([
-        Column::text("class", "the class of the objects", |group: &Group<'a>| group.class.into())
+        Column::of(names::CLASS, |group: &Group<'a>| group.class.into())
             .or_null("the dump does not say")
             .header("class")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|group| group.class.unwrap_or("<unknown class>").to_owned()),
-        Column::integer("objects", "the objects, each once", |group: &Group<'a>| group.row.objects.into())
-            .header("objects")
-            .place(2),
-        Column::integer("shallow_bytes", "their own size", |group: &Group<'a>| {
-            group.row.shallow_bytes.into()
-        })
-        .header("shallow")
-        .place(1)
-        .fit(Fit::Secondary { priority: 0 }),
-        Column::integer(
-            "retained_bytes",
-            "what they retain by the dominator tree; what one of them dominates counts once",
-            |group: &Group<'a>| group.row.retained_bytes.into(),
-        )
-        .header("retained")
-        .place(0),
+        Column::of(names::OBJECTS, |group: &Group<'a>| group.row.objects.into()).header("objects").place(2),
+        Column::of(names::SHALLOW_BYTES, |group: &Group<'a>| group.row.shallow_bytes.into())
+            .header("shallow")
+            .place(1)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::RETAINED_BYTES, |group: &Group<'a>| group.row.retained_bytes.into())
+            .header("retained")
+            .place(0),
     ])
 }
 

@@ -4,11 +4,12 @@ use rayon::prelude::*;
 use regex::Regex;
 
 use hprof_index::Quiet;
-use hprof_parser::names;
+use hprof_parser::names as class_names;
+use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::holders::Holder;
 use hprof_query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::{grouped, human_bytes, percent};
 use hprof_report::value::{Value, id, list};
@@ -206,71 +207,53 @@ fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -
 
 fn columns(rows: Rows) -> Columns<'static, Row> {
     // Where a column stands differs, what it is does not.
-    let object = |meaning| Column::id("object", meaning, |row: &Row| id(row.id)).header("object").place(4);
-    let text = |key, meaning| {
-        Column::text(key, meaning, |row: &Row| Value::from(&row.text))
+    let object = || Column::of(names::OBJECT, |row: &Row| id(row.id)).header("object").place(4);
+    let text = |name: Name| {
+        Column::of(name, |row: &Row| Value::from(&row.text))
             .header("text")
             .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
             .place(6)
             .fit(Fit::Cut { priority: 0 })
     };
     let length = || {
-        Column::integer("length", "UTF-16 units: what `String.length()` returns", |row: &Row| {
-            row.length.into()
-        })
-        .header("length")
-        .fit(Fit::Secondary { priority: 0 })
-        .place(3)
+        Column::of(names::LENGTH, |row: &Row| row.length.into())
+            .header("length")
+            .fit(Fit::Secondary { priority: 0 })
+            .place(3)
     };
-    let total_bytes =
-        |meaning| Column::integer("total_bytes", meaning, |row: &Row| row.total_bytes.into()).header("bytes");
-    let cut = |meaning| Column::boolean("cut", meaning, |row: &Row| row.is_cut.into());
+    let total_bytes = || Column::of(names::TOTAL_BYTES, |row: &Row| row.total_bytes.into()).header("bytes");
+    let cut = || Column::of(names::IS_TRUNCATED, |row: &Row| row.is_cut.into());
     match rows {
         Rows::Strings => Columns::new([
-            object("the String"),
-            Column::text("class", "`java.lang.String`", |_: &Row| STRING.into()),
-            text("label", "its text; a surrogate without its other half is `\\udXXX`"),
+            object(),
+            Column::of(names::CLASS, |_: &Row| STRING.into()),
+            text(names::LABEL),
             length(),
-            Column::integer("shallow_bytes", "its shallow size, without its array", |row: &Row| {
-                row.shallow_bytes.into()
-            }),
-            Column::integer("retained_bytes", "its retained size", |row: &Row| row.retained_bytes.into())
+            Column::of(names::SHALLOW_BYTES, |row: &Row| row.shallow_bytes.into()),
+            Column::of(names::RETAINED_BYTES, |row: &Row| row.retained_bytes.into())
                 .or_null("it is unreachable")
                 .header("retained")
                 .cell(|row| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped))
                 .place(2),
-            total_bytes(
-                "its shallow size and that of its array; an array that several Strings share counts for the first of them \
-                 by address",
-            )
-            .place(1),
-            cut("whether `label` is only the start of the text"),
+            total_bytes().place(1),
+            cut(),
         ]),
         Rows::Duplicates => {
             let holders = holder_columns();
             Columns::new([
-                text("value", "the text; a surrogate without its other half is `\\udXXX`"),
-                Column::integer("count", "Strings with this text", |row: &Row| row.count.into())
-                    .header("count")
-                    .place(2),
+                text(names::TEXT),
+                Column::of(names::STRINGS, |row: &Row| row.count.into()).header("count").place(2),
                 length(),
-                Column::integer("wasted_bytes", "what all copies but the first take", |row: &Row| {
-                    row.wasted_bytes.into()
+                Column::of(names::WASTED_BYTES, |row: &Row| row.wasted_bytes.into())
+                    .header("wasted")
+                    .place(0),
+                total_bytes().place(1).fit(Fit::Secondary { priority: 1 }),
+                object(),
+                cut(),
+                Column::of(names::SAMPLED, |row: &Row| row.sampled.into()),
+                Column::nested(names::HOLDERS, holders.fields(), move |row: &Row| {
+                    list(row.holders.iter().map(|holder| holders.record(holder)))
                 })
-                .header("wasted")
-                .place(0),
-                total_bytes("what all copies take with their arrays").place(1).fit(Fit::Secondary { priority: 1 }),
-                object("the first copy by address"),
-                cut("whether `value` is only the start of the text"),
-                Column::integer("sampled", "copies looked at for `holders`: at most 64", |row: &Row| {
-                    row.sampled.into()
-                }),
-                Column::new(
-                    "holders",
-                    Kind::Records(holders.fields()),
-                    "what refers to most of those copies, at most three; in CSV a text",
-                    move |row: &Row| list(row.holders.iter().map(|holder| holders.record(holder))),
-                )
                 .csv(|row| holders_text(row).into())
                 .header("field, % of copies")
                 .fit(Fit::Shorten { priority: 1 })
@@ -284,38 +267,27 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
 
 fn holder_columns() -> Columns<'static, Holder> {
     Columns::new([
-        Column::text("class", "the class of the objects that refer to copies", |holder: &Holder| {
-            Value::from(&holder.class)
-        }),
-        Column::text("field", "the field; `[]` of elements of arrays", |holder: &Holder| {
-            holder.field.as_ref().into()
-        })
-        .or_null("a thread's stack, or not known"),
-        Column::boolean("static", "whether the field is static", |holder: &Holder| holder.is_static.into()),
-        Column::integer("copies", "copies that they refer to", |holder: &Holder| holder.copies.into()),
+        Column::of(names::CLASS, |holder: &Holder| Value::from(&holder.class)),
+        Column::of(names::FIELD, |holder: &Holder| holder.field.as_ref().into())
+            .or_null("a thread's stack, or not known"),
+        Column::of(names::IS_STATIC, |holder: &Holder| holder.is_static.into()),
+        Column::of(names::COPIES, |holder: &Holder| holder.copies.into()),
     ])
 }
 
 fn beside() -> Columns<'static, Totals> {
-    let figure = |key, meaning, of: fn(&Totals) -> u64| {
-        Column::integer(key, meaning, move |totals: &Totals| of(totals).into())
+    let figure = |name: Name, of: fn(&Totals) -> u64| {
+        Column::of(names::TOTAL.dot(name), move |totals: &Totals| of(totals).into())
     };
     Columns::new([
-        figure("total.rows", "rows that match, also those that `--top` leaves out", |totals| totals.rows),
-        figure("total.strings", "Strings that match", |totals| totals.strings),
-        figure("total.distinct", "different texts", |totals| totals.distinct),
-        figure("total.duplicated", "texts that several Strings have", |totals| totals.duplicated),
-        figure("total.characters", "UTF-16 units of all Strings", |totals| totals.characters),
-        figure("total.total_bytes", "what all Strings take with their arrays", |totals| totals.bytes),
-        figure("total.wasted_bytes", "what all copies but the first of each text take", |totals| {
-            totals.wasted_bytes
-        }),
-        figure(
-            "total.unreadable",
-            "Strings whose text is not in the dump or is not valid; 0 with `--pattern`, `--min-length` and \
-             `--max-length`, which ask for texts",
-            |totals| totals.unreadable,
-        ),
+        figure(names::ROWS, |totals| totals.rows),
+        figure(names::STRINGS, |totals| totals.strings),
+        figure(names::DISTINCT, |totals| totals.distinct),
+        figure(names::DUPLICATED, |totals| totals.duplicated),
+        figure(names::CHARACTERS, |totals| totals.characters),
+        figure(names::TOTAL_BYTES, |totals| totals.bytes),
+        figure(names::WASTED_BYTES, |totals| totals.wasted_bytes),
+        figure(names::UNREADABLE, |totals| totals.unreadable),
     ])
 }
 
@@ -352,7 +324,7 @@ fn holders_text(row: &Row) -> String {
 /// The first holder, without the packages of its class.
 fn short_holder(row: &Row) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
-    holder_text(names::simple(&first.class), first, row.sampled)
+    holder_text(class_names::simple(&first.class), first, row.sampled)
 }
 
 /// A holder, whose class is shown as `class`.

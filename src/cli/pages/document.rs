@@ -1,39 +1,59 @@
-//! Looking into the JSON documents that pages are made of.
+//! Reading the JSON documents that pages are made of, by the names of the dictionary.
 
+use hprof_query::dictionary::Name;
 use serde_json::Value as Json;
 
-/// Looking into JSON documents.
+/// Reads answers of commands. A name that an answer does not have is a mistake of the page: tests stop there.
 pub(crate) trait Look {
-    /// The text of a key; empty if there is none.
-    fn text(&self, key: &str) -> &str;
-    /// The number of a key.
-    fn number(&self, key: &str) -> Option<u64>;
+    /// The value of a name; `None` if it is `null`.
+    fn at(&self, name: Name) -> Option<&Json>;
+    /// The rows of a document.
+    fn rows(&self) -> &[Json];
+    /// The dump of a document; `null` if there is none.
+    fn dump(&self) -> &Json;
+
+    /// The text of a name; empty if it is `null`.
+    fn text(&self, name: Name) -> &str {
+        self.at(name).and_then(Json::as_str).unwrap_or_default()
+    }
+
+    /// The number of a name.
+    fn number(&self, name: Name) -> Option<u64> {
+        self.at(name).and_then(Json::as_u64)
+    }
+
     /// The values of a list.
-    fn list(&self, key: &str) -> &[Json];
-    /// Whether a key is true.
-    fn is(&self, key: &str) -> bool;
+    fn list(&self, name: Name) -> &[Json] {
+        self.at(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns whether a name is true.
+    fn is(&self, name: Name) -> bool {
+        self.at(name).and_then(Json::as_bool) == Some(true)
+    }
+
     /// The first row of a document.
-    fn row(&self) -> Option<&Json>;
+    fn row(&self) -> Option<&Json> {
+        self.rows().first()
+    }
 }
 
 impl Look for Json {
-    fn text(&self, key: &str) -> &str {
-        self.get(key).and_then(Self::as_str).unwrap_or_default()
+    fn at(&self, name: Name) -> Option<&Json> {
+        let found = self.get(name.key);
+        debug_assert!(
+            found.is_some() || !self.is_object(),
+            "a page asks for `{}`, which the answer lacks",
+            name.key
+        );
+        found.filter(|value| !value.is_null())
     }
 
-    fn number(&self, key: &str) -> Option<u64> {
-        self.get(key).and_then(Self::as_u64)
+    fn rows(&self) -> &[Json] {
+        self.get("rows").and_then(Self::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    fn list(&self, key: &str) -> &[Json] {
-        self.get(key).and_then(Self::as_array).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    fn is(&self, key: &str) -> bool {
-        self.get(key).and_then(Self::as_bool) == Some(true)
-    }
-
-    fn row(&self) -> Option<&Json> {
-        self.list("rows").first()
+    fn dump(&self) -> &Json {
+        self.get("dump").unwrap_or(&Self::Null)
     }
 }

@@ -5,20 +5,21 @@ use serde_json::Value as Json;
 
 use super::document::Look;
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::{Name, names};
 use hprof_report::html::{self, Links, class_name, text};
 
 /// The class of class objects.
 const CLASS: &str = "java.lang.Class";
 
 /// An object ID of a document.
-pub(crate) fn id(of: &Json, key: &str) -> Option<ObjectId> {
-    let digits = of.text(key).strip_prefix("0x")?;
+pub(crate) fn id(of: &Json, name: Name) -> Option<ObjectId> {
+    let digits = of.text(name).strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(ObjectId)
 }
 
 /// The page of the object that a record names.
 pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
-    id(of, "object").and_then(|id| links.object(id))
+    id(of, names::OBJECT).and_then(|id| links.object(id))
 }
 
 /// A name without its package.
@@ -27,7 +28,7 @@ pub(crate) fn simple(class: &str) -> &str {
 }
 
 /// What an object is called: its class; a class object by what it represents.
-pub(crate) fn called(of: &Json, class: &str, label: &str) -> Markup {
+pub(crate) fn called(of: &Json, class: Name, label: Name) -> Markup {
     let (class, label) = (of.text(class), of.text(label));
     html! {
         @if class == CLASS && !label.is_empty() { "class " (class_name(label)) } @else { (class_name(class)) }
@@ -35,7 +36,7 @@ pub(crate) fn called(of: &Json, class: &str, label: &str) -> Markup {
 }
 
 /// The same as a link to its page, and what tells it from others.
-pub(crate) fn named(of: &Json, class: &str, label: &str, links: &Links) -> Markup {
+pub(crate) fn named(of: &Json, class: Name, label: Name, links: &Links) -> Markup {
     let is_class = of.text(class) == CLASS;
     html! {
         (html::link(object(of, links), called(of, class, label)))

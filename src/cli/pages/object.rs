@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_report::number::{grouped, human_bytes};
 
@@ -53,21 +54,21 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         let body = frame::notes(&notes, &links);
         return Some(Page { status: 404, ..Page::new("", format!("No object {of}"), body) });
     };
-    let class = row.text("class");
+    let class = row.text(names::CLASS);
     let paths = request.ask("paths-to-root").option("paths", "3").option("budget", BUDGET).argument(of);
     let body = html! {
         p.dim {
             (html::link(class_link(row, &links), class_name(class)))
-            @if !row.text("label").is_empty() { " · " (text(row.text("label"), &Links::none())) }
-            @if let Some(described) = row.get("describes").filter(|described| described.is_object()) {
-                " · " (html::link(links.to(&format!("class/{of}")), html! { "class " (class_name(described.text("class"))) }))
+            @if !row.text(names::LABEL).is_empty() { " · " (text(row.text(names::LABEL), &Links::none())) }
+            @if let Some(described) = row.at(names::DESCRIBES) {
+                " · " (html::link(links.to(&format!("class/{of}")), html! { "class " (class_name(described.text(names::CLASS))) }))
             }
         }
         (figures(row))
         (frame::notes(&notes, &links))
-        @if !row.text("value").is_empty() {
-            pre tabindex="0" { (text(row.text("value"), &links)) }
-            @if row.number("value_cut").is_some() { p.dim { "The beginning; the shell shows all of it." } }
+        @if !row.text(names::VALUE).is_empty() {
+            pre tabindex="0" { (text(row.text(names::VALUE), &links)) }
+            @if row.number(names::IS_VALUE_TRUNCATED).is_some() { p.dim { "The beginning; the shell shows all of it." } }
         }
         div.two {
             section {
@@ -78,7 +79,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 (frame::command(&paths, &links))
                 p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
                     " · " (dominator(row, &links))
-                    @if row.text("class").ends_with("Thread") {
+                    @if row.text(names::CLASS).ends_with("Thread") {
                         " · " a href=(request.href(&format!("threads?name={of}&stack=1&locals=1"))) { "Stack, if it is a thread" }
                     } }
             }
@@ -91,9 +92,9 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (contents(request, row, &links))
         (elements(request, row, &links))
         (referrers(request, of, row, &links))
-        @if !row.list("stack").is_empty() {
-            section { h2 { "Allocated in" } pre tabindex="0" { @for frame in row.list("stack") {
-                (text(frame.as_str().unwrap_or_else(|| frame.text("text")), &links)) "\n"
+        @if !row.list(names::STACK).is_empty() {
+            section { h2 { "Allocated in" } pre tabindex="0" { @for frame in row.list(names::STACK) {
+                (text(frame.as_str().unwrap_or_else(|| frame.text(names::TEXT)), &links)) "\n"
             } } }
         }
         (frame::whole(&ask, request))
@@ -102,7 +103,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let page = Page::new("", format!("{} {of}", simple(class)), body).heading(heading);
     let page = page.below("Overview", "overview").below(
         class.to_owned(),
-        match id(row, "class_object") {
+        match id(row, names::CLASS_OBJECT) {
             Some(class_object) => format!("class/{class_object:#x}"),
             None => format!("class/{}", html::encoded(class)),
         },
@@ -112,22 +113,22 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
 
 /// Whether a search for paths would have to look at many objects: all instances refer to their class object.
 fn has_many_instances(row: &Json) -> bool {
-    let instances = row.get("describes").and_then(|class| class.number("instances"));
+    let instances = row.at(names::DESCRIBES).and_then(|class| class.number(names::INSTANCES));
     instances.unwrap_or_default() > MAX_INSTANCES
 }
 
 fn class_link(row: &Json, links: &Links) -> Option<String> {
-    links.class(row.text("class"), id(row, "class_object"))
+    links.class(row.text(names::CLASS), id(row, names::CLASS_OBJECT))
 }
 
 fn figures(row: &Json) -> Markup {
     let bytes = |key| row.number(key).map(human_bytes);
-    let length = row.number("length").map(|length| (grouped(length), "elements"));
-    let roots = row.list("roots").len() as u64;
+    let length = row.number(names::LENGTH).map(|length| (grouped(length), "elements"));
+    let roots = row.list(names::ROOTS).len() as u64;
     frame::facts(
         [
-            (bytes("retained_bytes").unwrap_or_else(|| "unreachable".to_owned()), "retained"),
-            (bytes("shallow_bytes").unwrap_or_else(|| "–".to_owned()), "shallow"),
+            (bytes(names::RETAINED_BYTES).unwrap_or_else(|| "unreachable".to_owned()), "retained"),
+            (bytes(names::SHALLOW_BYTES).unwrap_or_else(|| "–".to_owned()), "shallow"),
         ]
         .into_iter()
         .chain(length)
@@ -137,10 +138,10 @@ fn figures(row: &Json) -> Markup {
 
 fn dominator(row: &Json, links: &Links) -> Markup {
     html! {
-        @if id(row, "dominator").is_some() {
+        @if id(row, names::DOMINATOR).is_some() {
             "dominated by "
-            (html::link(id(row, "dominator").and_then(|id| links.object(id)), called(row, "dominator_class", "dominator_label")))
-        } @else if row.number("retained_bytes").is_some() { "only GC roots dominate it" }
+            (html::link(id(row, names::DOMINATOR).and_then(|id| links.object(id)), called(row, names::DOMINATOR_CLASS, names::DOMINATOR_LABEL)))
+        } @else if row.number(names::RETAINED_BYTES).is_some() { "only GC roots dominate it" }
     }
 }
 
@@ -150,42 +151,42 @@ fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
-    let rows = document.list("rows");
-    let object = document.list("objects").first();
-    let gave_up = object.is_some_and(|object| object.is("gave_up"));
+    let rows = document.rows();
+    let object = document.list(names::TARGETS).first();
+    let gave_up = object.is_some_and(|object| object.is(names::IS_GIVEN_UP));
     html! {
         @if gave_up {
             p { "The search gave up after a while: there may be other paths. "
                 a href=(request.href(&format!("paths?of={of}&paths=3"))) { "Search on" } }
         }
         @if let Some(first) = rows.first() {
-            @let root = first.get("root").unwrap_or(&Json::Null);
-            @let steps = first.list("steps");
+            @let root = first.at(names::ROOT).unwrap_or(&Json::Null);
+            @let steps = first.list(names::STEPS);
             @let cut = STEPS..steps.len().saturating_sub(STEPS).max(STEPS);
             ol.path {
                 @for (at, step) in steps.iter().enumerate().filter(|(at, _)| !cut.contains(at) || *at == cut.start) { li {
                     @if cut.contains(&at) { span.by { "…" } span."what dim" { (grouped(cut.len() as u64)) " objects in between" } } @else {
                     span.by { @if at == 0 {
-                        "GC root: " @for kind in root.list("kinds").iter().take(1) { (text(kind.as_str().unwrap_or_default(), links)) }
-                        @if !root.text("thread_name").is_empty() { " of " q { (text(root.text("thread_name"), &Links::none())) } }
+                        "GC root: " @for kind in root.list(names::KINDS).iter().take(1) { (text(kind.as_str().unwrap_or_default(), links)) }
+                        @if !root.text(names::THREAD_NAME).is_empty() { " of " q { (text(root.text(names::THREAD_NAME), &Links::none())) } }
                     } @else {
-                        (text(step.text("reference"), &Links::none()))
+                        (text(step.text(names::REFERENCE), &Links::none()))
                     } }
                     span.what {
-                        (named(step, "class", "label", links))
-                        @if step.text("strength") != "strong" && !step.text("strength").is_empty() { " " b { (step.text("strength")) } }
+                        (named(step, names::CLASS, names::LABEL, links))
+                        @if step.text(names::STRENGTH) != "strong" && !step.text(names::STRENGTH).is_empty() { " " b { (step.text(names::STRENGTH)) } }
                     }
-                    span.n { (frame::number(step.number("retained_bytes"))) }
+                    span.n { (frame::number(step.number(names::RETAINED_BYTES))) }
                 } } }
             }
-            @let is_all = object.is_some_and(|object| object.is("all_paths"));
+            @let is_all = object.is_some_and(|object| object.is(names::IS_COMPLETE));
             p.dim { @match (rows.len(), is_all) {
                 (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
                 (count, true) => { "The shortest of " (count) " paths. " }
                 (_, false) if gave_up => "The shortest path. ",
                 (_, false) => "The shortest path; there are more. ",
             } "Sizes are what each step retains." }
-            @if first.is("through_excluded") { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
+            @if first.is(names::IS_THROUGH_EXCLUDED) { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
         } @else if !gave_up {
             p { "No path from a GC root leads to it." }
             (frame::notes(&notes, links))
@@ -194,11 +195,11 @@ fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
 }
 
 fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
-    let Some(bytes) = row.number("retained_bytes") else { return html! { p { "It is unreachable." } } };
+    let Some(bytes) = row.number(names::RETAINED_BYTES) else { return html! { p { "It is unreachable." } } };
     let tree = request.ask("dominators").option("of", of).option("depth", "1").option("top", "8");
     let histogram = request.ask("histo").option("retained-by", of).option("top", "8");
     html! {
-        @if bytes == row.number("shallow_bytes").unwrap_or_default() { p { "Only itself." } }
+        @if bytes == row.number(names::SHALLOW_BYTES).unwrap_or_default() { p { "Only itself." } }
         @else if retained_objects(request, of) <= MAX_RETAINED {
             (frame::answered(histogram.grids(), links, "What it retains, by class"))
             (frame::command(&histogram, links))
@@ -218,12 +219,12 @@ fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Marku
 /// The number of objects that would be freed with it.
 fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
     let row = request.ask("retained").argument(of).json();
-    row.ok().and_then(|(document, _)| document.row()?.number("retained_objects")).unwrap_or_default()
+    row.ok().and_then(|(document, _)| document.row()?.number(names::RETAINED_OBJECTS)).unwrap_or_default()
 }
 
 /// A value: a link if it is an object.
 pub(crate) fn value(of: &Json, links: &Links) -> Markup {
-    let shown = match of.get("value") {
+    let shown = match of.at(names::VALUE) {
         Some(Json::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => "null".to_owned(),
@@ -232,9 +233,10 @@ pub(crate) fn value(of: &Json, links: &Links) -> Markup {
 }
 
 fn fields(row: &Json, links: &Links) -> Markup {
-    let fields = row.list("fields");
+    let fields = row.list(names::FIELDS);
     // Elements of arrays have numbers for names.
-    let fields: Vec<&Json> = fields.iter().filter(|field| !field.text("name").starts_with('[')).collect();
+    let fields: Vec<&Json> =
+        fields.iter().filter(|field| !field.text(names::NAME).starts_with('[')).collect();
     html! {
         @if !fields.is_empty() { section {
             h2 { "Fields" }
@@ -244,10 +246,10 @@ fn fields(row: &Json, links: &Links) -> Markup {
                     th.name scope="col" { "value" }
                 } }
                 tbody { @for field in fields { tr {
-                    td."t dim extra" { (text(simple(field.text("class")), &Links::none())) }
-                    td."t dim extra" { (text(field.text("type"), &Links::none())) }
-                    td.t { @if field.is("static") { span.dim { "static " } } (text(field.text("name"), &Links::none())) }
-                    td.name { (value(field, links)) " " span."id dim" { (field.text("object")) } }
+                    td."t dim extra" { (text(simple(field.text(names::CLASS)), &Links::none())) }
+                    td."t dim extra" { (text(field.text(names::TYPE), &Links::none())) }
+                    td.t { @if field.is(names::IS_STATIC) { span.dim { "static " } } (text(field.text(names::NAME), &Links::none())) }
+                    td.name { (value(field, links)) " " span."id dim" { (field.text(names::OBJECT)) } }
                 } } }
             } }
         } }
@@ -267,9 +269,9 @@ fn pager(request: &Request<'_>, shown: u64, size: u64) -> Markup {
 }
 
 fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
-    let Some(contents) = row.get("contents").filter(|contents| contents.is_object()) else { return html! {} };
-    let entries = contents.list("entries");
-    let is_map = contents.text("kind") == "map";
+    let Some(contents) = row.at(names::CONTENTS) else { return html! {} };
+    let entries = contents.list(names::ENTRIES);
+    let is_map = contents.text(names::KIND) == "map";
     html! { section {
         h2 { "Contents" }
         div.scroll tabindex="0" role="group" aria-label="Contents" { table {
@@ -279,26 +281,26 @@ fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
                 th.name scope="col" { "value" }
             } }
             tbody { @for entry in entries { tr {
-                td."n dim" { (frame::number(entry.number("index"))) }
-                @if is_map { td."t s" { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
-                td.name { (value(entry, links)) " " span."id dim" { (entry.text("object")) } }
+                td."n dim" { (frame::number(entry.number(names::INDEX))) }
+                @if is_map { td."t s" { (html::link(id(entry, names::KEY_OBJECT).and_then(|id| links.object(id)), class_name(entry.text(names::KEY)))) } }
+                td.name { (value(entry, links)) " " span."id dim" { (entry.text(names::OBJECT)) } }
             } } }
         } }
-        (pager(request, entries.len() as u64, contents.number("size").unwrap_or_default()))
+        (pager(request, entries.len() as u64, contents.number(names::SIZE).unwrap_or_default()))
     } }
 }
 
 fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
-    let Some(length) = row.number("length") else { return html! {} };
+    let Some(length) = row.number(names::LENGTH) else { return html! {} };
     let elements: Vec<&Json> =
-        row.list("fields").iter().filter(|field| field.text("name").starts_with('[')).collect();
+        row.list(names::FIELDS).iter().filter(|field| field.text(names::NAME).starts_with('[')).collect();
     html! { section {
         h2 { "Elements" }
         div.scroll tabindex="0" role="group" aria-label="Elements" { table {
             thead { tr { th.n scope="col" { "index" } th.name scope="col" { "value" } } }
             tbody { @for element in &elements { tr {
-                td."n dim" { (text(element.text("name"), &Links::none())) }
-                td.name { (value(element, links)) " " span."id dim" { (element.text("object")) } }
+                td."n dim" { (text(element.text(names::NAME), &Links::none())) }
+                td.name { (value(element, links)) " " span."id dim" { (element.text(names::OBJECT)) } }
             } } }
         } }
         (pager(request, elements.len() as u64, length))
@@ -306,7 +308,7 @@ fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
 }
 
 fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
-    let incoming = row.list("incoming");
+    let incoming = row.list(names::INCOMING);
     let all = request.ask("refs").flag("incoming").argument(of);
     html! { section {
         h2 { "Referrers" }
@@ -314,9 +316,9 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
             div.scroll tabindex="0" role="group" aria-label="Referrers" { table {
                 thead { tr { th.t scope="col" { "field" } th.name scope="col" { "object" } } }
                 tbody { @for referrer in incoming { tr {
-                    td."t s" { (text(referrer.text("reference"), &Links::none())) }
+                    td."t s" { (text(referrer.text(names::REFERENCE), &Links::none())) }
                     td.name {
-                        (named(referrer, "class", "label", links)) " " span."id dim" { (referrer.text("object")) }
+                        (named(referrer, names::CLASS, names::LABEL, links)) " " span."id dim" { (referrer.text(names::OBJECT)) }
                     }
                 } } }
             } }

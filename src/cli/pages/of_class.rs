@@ -3,6 +3,7 @@
 use maud::html;
 use serde_json::Value as Json;
 
+use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_report::number::{grouped, human_bytes};
 
@@ -47,7 +48,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         }
     };
     let row = document.row();
-    let Some(class) = row.and_then(|row| row.get("describes")).filter(|class| class.is_object()) else {
+    let Some(class) = row.and_then(|row| row.at(names::DESCRIBES)) else {
         // An instance's ID: its page says of which class it is.
         let body = html! {
             p { (text(of, &links)) " is not a class object." }
@@ -56,14 +57,15 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         return Some(crumbs(Page { status: 404, ..Page::new("", format!("Class {of}"), body) }));
     };
     let row = row.unwrap_or(&Json::Null);
-    let name = class.text("class").to_owned();
+    let name = class.text(names::CLASS).to_owned();
     // By its ID, since several may have the name.
-    let exact = if row.text("object").is_empty() { name.clone() } else { row.text("object").to_owned() };
+    let exact =
+        if row.text(names::OBJECT).is_empty() { name.clone() } else { row.text(names::OBJECT).to_owned() };
     let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);
     let subclasses =
         request.ask("classes").flag("tree").option("depth", "2").option("top", "50").argument(&*exact);
     let statics: Vec<&Json> =
-        row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
+        row.list(names::FIELDS).iter().filter(|field| !field.text(names::CLASS).is_empty()).collect();
     let query = html::encoded(&exact).to_string();
     let pattern = format!("^{}$", regex::escape(&name)).replace('"', "\\x22");
     let by_type = format!(
@@ -71,20 +73,20 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
          (SELECT OBJECTS inbounds(o) FROM \"{pattern}\" o) r GROUP BY class ORDER BY referrers DESC"
     );
     let by_type_out = by_type.replace("inbounds", "outbounds").replace("referrers", "references");
-    let count = class.number("instances").unwrap_or_default();
+    let count = class.number(names::INSTANCES).unwrap_or_default();
     let body = html! {
         p.dim {
             "extends "
-            (html::link(links.class(class.text("superclass"), id(class, "superclass_object")), class_name(class.text("superclass"))))
+            (html::link(links.class(class.text(names::SUPERCLASS), id(class, names::SUPERCLASS_OBJECT)), class_name(class.text(names::SUPERCLASS))))
             " · loaded by "
-            (html::link(id(class, "loader_object").and_then(|id| links.object(id)), text(class.text("loader"), &Links::none())))
-            " · " (html::link(id(row, "object").and_then(|id| links.object(id)), "class object"))
+            (html::link(id(class, names::LOADER_OBJECT).and_then(|id| links.object(id)), text(class.text(names::LOADER), &Links::none())))
+            " · " (html::link(id(row, names::OBJECT).and_then(|id| links.object(id)), "class object"))
         }
         (frame::facts([
             (grouped(count), "instances"),
-            (human_bytes(class.number("shallow_bytes").unwrap_or_default()), "shallow, all instances"),
-            (class.number("instance_bytes").map_or_else(|| "–".to_owned(), human_bytes), "each instance"),
-            (row.number("retained_bytes").map_or_else(|| "–".to_owned(), human_bytes), "retained by the class object"),
+            (human_bytes(class.number(names::SHALLOW_BYTES).unwrap_or_default()), "shallow, all instances"),
+            (class.number(names::INSTANCE_BYTES).map_or_else(|| "–".to_owned(), human_bytes), "each instance"),
+            (row.number(names::RETAINED_BYTES).map_or_else(|| "–".to_owned(), human_bytes), "retained by the class object"),
         ]))
         (frame::notes(&notes, &links))
         @if !statics.is_empty() { section {
@@ -92,20 +94,20 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
             div.scroll tabindex="0" role="group" aria-label="Static fields" { table {
                 thead { tr { th.t scope="col" { "type" } th.t scope="col" { "field" } th.name scope="col" { "value" } } }
                 tbody { @for field in &statics { tr {
-                    td."t dim" { (text(field.text("type"), &Links::none())) }
-                    td.t { (text(field.text("name"), &Links::none())) }
+                    td."t dim" { (text(field.text(names::TYPE), &Links::none())) }
+                    td.t { (text(field.text(names::NAME), &Links::none())) }
                     td.name { (super::object::value(field, &links)) }
                 } } }
             } }
         } }
         section {
             h2 { "Fields" }
-            @if class.list("fields").is_empty() { p { "It declares no instance fields." } } @else {
+            @if class.list(names::FIELDS).is_empty() { p { "It declares no instance fields." } } @else {
                 div.scroll tabindex="0" role="group" aria-label="Fields" { table {
                     thead { tr { th.t scope="col" { "type" } th.name scope="col" { "field" } } }
-                    tbody { @for field in class.list("fields") { tr {
-                        td."t dim" { (text(field.text("type"), &Links::none())) }
-                        td.name { (text(field.text("name"), &Links::none())) }
+                    tbody { @for field in class.list(names::FIELDS) { tr {
+                        td."t dim" { (text(field.text(names::TYPE), &Links::none())) }
+                        td.name { (text(field.text(names::NAME), &Links::none())) }
                     } } }
                 } }
             }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_query::dictionary::{Name, names};
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, human_bytes, percent};
@@ -32,9 +33,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         p.dim { (about(row, &document)) }
         (figures(row))
         (frame::notes(&notes, &links))
-        @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) { (out_of_memory(oom, &links)) }
+        @if let Some(oom) = row.at(names::OUT_OF_MEMORY) { (out_of_memory(oom, &links)) }
         @if let Some((leaks, _)) = &leaks { (suspects::cards(leaks, SUSPECTS, &links)) }
-        @if leaks.is_none_or(|(leaks, _)| leaks.list("rows").is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
+        @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
             (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))
@@ -48,18 +49,18 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 
 /// What is wrong with the heap, as every answer has it.
 pub(crate) fn title(row: &Json) -> String {
-    row.text("headline").to_owned()
+    row.text(names::HEADLINE).to_owned()
 }
 
 /// The JVM, when, the file.
 pub(crate) fn about(row: &Json, document: &Json) -> String {
-    let dump = document.get("dump").unwrap_or(&Json::Null);
+    let dump = document.dump();
     let mut parts = Vec::new();
-    parts.extend(Some(row.text("main")).filter(|main| !main.is_empty()).map(str::to_owned));
-    parts.extend(Some(row.text("jvm")).filter(|jvm| !jvm.is_empty()).map(str::to_owned));
-    parts.extend(Some(row.text("created")).filter(|at| !at.is_empty()).map(|at| format!("dumped {at}")));
-    parts.extend(dump.number("file_bytes").map(|bytes| format!("{} file", human_bytes(bytes))));
-    parts.extend(dump.is("damaged").then(|| "damaged: see Doctor".to_owned()));
+    parts.extend(Some(row.text(names::MAIN)).filter(|main| !main.is_empty()).map(str::to_owned));
+    parts.extend(Some(row.text(names::JVM_TEXT)).filter(|jvm| !jvm.is_empty()).map(str::to_owned));
+    parts.extend(Some(row.text(names::CREATED)).filter(|at| !at.is_empty()).map(|at| format!("dumped {at}")));
+    parts.extend(dump.number(names::FILE_BYTES).map(|bytes| format!("{} file", human_bytes(bytes))));
+    parts.extend(dump.is(names::IS_DAMAGED).then(|| "damaged: see Doctor".to_owned()));
     escape::text(&parts.join(" · ")).into_owned()
 }
 
@@ -70,18 +71,18 @@ pub(crate) fn figures(row: &Json) -> Markup {
 
 /// What there is, in figures.
 pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> {
-    let of = |key: &str, figure: &str| row.get(key).and_then(|part| part.number(figure));
-    let all = row.number("shallow_bytes").unwrap_or_default();
-    let reachable = of("reachable", "shallow_bytes");
-    let unreachable = of("unreachable", "shallow_bytes");
-    let limit = row.number("heap_limit_bytes").map(|bytes| (human_bytes(bytes), "heap limit"));
+    let of = |part: Name, figure: Name| row.at(part).and_then(|part| part.number(figure));
+    let all = row.number(names::SHALLOW_BYTES).unwrap_or_default();
+    let reachable = of(names::REACHABLE, names::SHALLOW_BYTES);
+    let unreachable = of(names::UNREACHABLE, names::SHALLOW_BYTES);
+    let limit = row.number(names::HEAP_LIMIT_BYTES).map(|bytes| (human_bytes(bytes), "heap limit"));
     [
         (reachable.map_or_else(|| "–".to_owned(), human_bytes), "reachable"),
         (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable"),
-        (frame::number(of("reachable", "objects")), "objects"),
-        (frame::number(row.number("gc_roots_total")), "GC roots"),
-        (frame::number(row.number("threads")), "threads"),
-        (frame::number(row.number("class_loaders")), "class loaders"),
+        (frame::number(of(names::REACHABLE, names::OBJECTS)), "objects"),
+        (frame::number(row.number(names::GC_ROOTS_TOTAL)), "GC roots"),
+        (frame::number(row.number(names::THREADS)), "threads"),
+        (frame::number(row.number(names::CLASS_LOADERS)), "class loaders"),
     ]
     .into_iter()
     .chain(limit)
@@ -90,10 +91,10 @@ pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> 
 pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     html! {
         section.verdict {
-            h2 { "Thread " (text(oom.text("name"), links)) " ran out of memory" }
-            @if !oom.list("frames").is_empty() {
-                pre tabindex="0" { @for frame in oom.list("frames").iter().take(12) {
-                    (text(frame.as_str().unwrap_or_else(|| frame.text("text")), links)) "\n"
+            h2 { "Thread " (text(oom.text(names::NAME), links)) " ran out of memory" }
+            @if !oom.list(names::FRAMES).is_empty() {
+                pre tabindex="0" { @for frame in oom.list(names::FRAMES).iter().take(12) {
+                    (text(frame.as_str().unwrap_or_else(|| frame.text(names::TEXT)), links)) "\n"
                 } }
             }
         }
@@ -101,16 +102,17 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
 }
 
 pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
-    let whole = row.get("reachable").and_then(|part| part.number("shallow_bytes")).unwrap_or_default();
+    let whole =
+        row.at(names::REACHABLE).and_then(|part| part.number(names::SHALLOW_BYTES)).unwrap_or_default();
     html! {
         div.scroll tabindex="0" role="group" aria-label="What retains most" { table {
             thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
-            tbody { @for each in row.list("largest") {
-                @let bytes = each.number("retained_bytes").unwrap_or_default();
+            tbody { @for each in row.list(names::LARGEST) {
+                @let bytes = each.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
                     td.n { (frame::share(bytes, whole)) }
-                    td.name { (html::link(object(each, links), text(each.text("text"), &Links::none()))) }
+                    td.name { (html::link(object(each, links), text(each.text(names::TEXT), &Links::none()))) }
                 }
             } }
         } }
@@ -119,9 +121,9 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
 
 fn odd(row: &Json) -> Markup {
     html! {
-        @if !row.list("odd").is_empty() {
-            ul.notes { @for line in row.list("odd") {
-                li { (text(line.as_str().unwrap_or_else(|| line.text("text")), &Links::none())) }
+        @if !row.list(names::ODD).is_empty() {
+            ul.notes { @for line in row.list(names::ODD) {
+                li { (text(line.as_str().unwrap_or_else(|| line.text(names::TEXT)), &Links::none())) }
             } }
         }
     }

@@ -8,6 +8,7 @@ use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_query::dominators::areas::{self, Area, What};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
@@ -75,10 +76,10 @@ fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
     html! {
         ol.chain aria-label="Zoom" {
             li { (hprof_report::html::link(links.to(path), "all reachable objects")) }
-            @for row in document.list("rows") { li {
+            @for row in document.rows() { li {
                 (hprof_report::html::link(
-                    id_of(row, "object").and_then(|id| links.to(&format!("{path}?of={id:#x}"))),
-                    name_of(row, "class", "label"),
+                    id_of(row, names::OBJECT).and_then(|id| links.to(&format!("{path}?of={id:#x}"))),
+                    name_of(row, names::CLASS, names::LABEL),
                 ))
             } }
         }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value as Json;
 
 use super::document::Look;
+use hprof_query::dictionary::{Name, names};
 use hprof_report::html::Links;
 
 /// What a dump has pages about.
@@ -31,11 +32,12 @@ impl Has {
     /// By the document of `info`.
     pub(crate) fn told(document: &Json) -> Self {
         let row = document.row();
-        let count = |kind: &str| row.and_then(|row| row.get("records"))?.number(kind);
-        let of_kind = |kind: &str| row.and_then(|row| row.get("objects"))?.number(kind);
+        let counted = |of: Name, kind: &str| row.and_then(|row| row.at(of))?.get(kind)?.as_u64();
+        let count = |kind: &str| counted(names::RECORDS, kind);
+        let of_kind = |kind: &str| counted(names::OBJECTS_BY_KIND, kind);
         let kinds = ["instances", "object_arrays", "primitive_arrays"];
         Self {
-            heap: row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0,
+            heap: row.and_then(|row| row.number(names::HEAP_DUMPS)).unwrap_or_default() > 0,
             recording: RECORDED.iter().any(|kind| count(kind).unwrap_or_default() > 0),
             objects: kinds.into_iter().filter_map(of_kind).fold(0, u64::saturating_add),
         }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_query::dictionary::names;
 use hprof_report::escape;
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_report::number::{grouped, human_bytes, percent};
@@ -25,7 +26,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         Ok(answer) => answer,
         Err(failure) => return Page::failed("leaks", "Leak suspects", &failure, &links),
     };
-    let suspects = document.list("rows");
+    let suspects = document.rows();
     let body = html! {
         p.dim { "What only GC roots dominate, and retains more than a share of the reachable heap." }
         form.filter action=(request.href("leaks")) {
@@ -36,25 +37,25 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::notes(&notes, &links))
         @if suspects.is_empty() { p { "Nothing retains that much by itself." } }
         (cards(&document, usize::MAX, &links))
-        @if !document.list("facts").is_empty() { h2 { "Also" } ul { @for fact in document.list("facts") {
-            li { (text(fact.as_str().unwrap_or_else(|| fact.text("text")), &links)) }
+        @if !document.list(names::FACTS).is_empty() { h2 { "Also" } ul { @for fact in document.list(names::FACTS) {
+            li { (text(fact.as_str().unwrap_or_else(|| fact.text(names::TEXT)), &links)) }
         } } }
         (frame::whole(&ask, request))
     };
-    Page::new("leaks", escape::text(document.text("headline")), body)
+    Page::new("leaks", escape::text(document.text(names::HEADLINE)), body)
 }
 
 /// What is concluded, in its order, then the rows that are no conclusion; so many of both.
 pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
-    let (rows, conclusions) = (document.list("rows"), document.list("conclusions"));
+    let (rows, conclusions) = (document.rows(), document.list(names::CONCLUSIONS));
     let numbers = |one: &Json| -> Vec<usize> {
-        let numbers = one.list("suspects").iter().filter_map(Json::as_u64);
+        let numbers = one.list(names::SUSPECTS).iter().filter_map(Json::as_u64);
         numbers.filter_map(|number| usize::try_from(number).ok()).collect()
     };
     let row = |number: usize| number.checked_sub(1).and_then(|at| rows.get(at));
     let (mut all, mut told) = (Vec::new(), Vec::new());
     for one in conclusions {
-        if one.number("loaders").is_some() {
+        if one.number(names::LOADERS).is_some() {
             all.push(loaders(one, &numbers(one), links));
             continue;
         }
@@ -70,7 +71,7 @@ pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
 fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     html! {
         section.verdict {
-            h2 { (text(one.text("sentence"), links)) }
+            h2 { (text(one.text(names::SENTENCE), links)) }
             @if !parts.is_empty() { p { "Below, parts of it: " (listed(parts)) "." } }
             @if let Some(page) = links.to("loaders") { p { a href=(page) { "All class loaders" } } }
         }
@@ -84,36 +85,36 @@ fn listed(numbers: &[usize]) -> String {
 
 /// A suspect: the sentence, how it is held, what it consists of.
 fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
-    let is_leak = suspect.text("verdict") == "accumulation";
-    let sentence = suspect.text("sentence");
+    let is_leak = suspect.text(names::VERDICT) == "accumulation";
+    let sentence = suspect.text(names::SENTENCE);
     let (first, rest) = sentence.split_once(". ").map_or((sentence, ""), |(first, rest)| (first, rest));
-    let retained = suspect.number("retained_bytes").unwrap_or_default();
+    let retained = suspect.number(names::RETAINED_BYTES).unwrap_or_default();
     html! {
         section class=(if is_leak { "verdict" } else { "verdict mild" }) {
             h2 { span.dim { (number) ". " } (text(first, links)) }
             @if !rest.is_empty() { p { (text(rest, links)) } }
-            @if !suspect.list("path").is_empty() { (chain(suspect, links)) }
+            @if !suspect.list(names::PATH_TO_ROOT).is_empty() { (chain(suspect, links)) }
             (contents(suspect, links))
-            @if !suspect.list("accumulated").is_empty() {
+            @if !suspect.list(names::ACCUMULATED).is_empty() {
                 details {
                     summary { "What accumulates, level by level" }
-                    (table(suspect.list("accumulated"), retained, links))
+                    (table(suspect.list(names::ACCUMULATED), retained, links))
                 }
             }
-            @if !suspect.list("members").is_empty() {
+            @if !suspect.list(names::MEMBERS).is_empty() {
                 details {
                     summary { "Its objects" }
-                    (table(suspect.list("members"), retained, links))
+                    (table(suspect.list(names::MEMBERS), retained, links))
                 }
             }
-            @if !suspect.list("parts").is_empty() {
-                details open { summary { "Its parts" } (table(suspect.list("parts"), retained, links)) }
+            @if !suspect.list(names::PARTS).is_empty() {
+                details open { summary { "Its parts" } (table(suspect.list(names::PARTS), retained, links)) }
             }
-            @if !suspect.list("thread_locals").is_empty() {
-                p { @for local in suspect.list("thread_locals").iter().take(FEW) {
-                    "ThreadLocal " (html::link(object(local, links), text(local.text("field"), &Links::none())))
-                    ": " (frame::number(local.number("values"))) " × " (class_name(local.text("value_class")))
-                    ", " (human_bytes(local.number("retained_bytes").unwrap_or_default())) ". "
+            @if !suspect.list(names::THREAD_LOCALS).is_empty() {
+                p { @for local in suspect.list(names::THREAD_LOCALS).iter().take(FEW) {
+                    "ThreadLocal " (html::link(object(local, links), text(local.text(names::FIELD), &Links::none())))
+                    ": " (frame::number(local.number(names::VALUES))) " × " (class_name(local.text(names::VALUE_CLASS)))
+                    ", " (human_bytes(local.number(names::RETAINED_BYTES).unwrap_or_default())) ". "
                 } }
             }
         }
@@ -124,14 +125,14 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
 fn chain(suspect: &Json, links: &Links) -> Markup {
     html! {
         ol.chain aria-label="Path from a GC root" {
-            @if !suspect.text("root").is_empty() { li { span.dim { "GC root, " (text(suspect.text("root"), links)) } } }
-            @for step in suspect.list("path") {
+            @if !suspect.text(names::ROOT_TEXT).is_empty() { li { span.dim { "GC root, " (text(suspect.text(names::ROOT_TEXT), links)) } } }
+            @for step in suspect.list(names::PATH_TO_ROOT) {
                 li {
-                    @if !step.text("field").is_empty() {
-                        i { @if step.is("static") { "static " } (text(step.text("field"), &Links::none())) } " "
+                    @if !step.text(names::FIELD).is_empty() {
+                        i { @if step.is(names::IS_STATIC) { "static " } (text(step.text(names::FIELD), &Links::none())) } " "
                     }
-                    (html::link(object(step, links), class_name(simple(step.text("class")))))
-                    @if !step.text("label").is_empty() { " " q { (text(step.text("label"), &Links::none())) } }
+                    (html::link(object(step, links), class_name(simple(step.text(names::CLASS)))))
+                    @if !step.text(names::LABEL).is_empty() { " " q { (text(step.text(names::LABEL), &Links::none())) } }
                 }
             }
         }
@@ -140,17 +141,19 @@ fn chain(suspect: &Json, links: &Links) -> Markup {
 
 /// What it consists of, as a bar and in words.
 fn contents(suspect: &Json, links: &Links) -> Markup {
-    let parts = suspect.list("contents");
-    let whole =
-        suspect.number("accumulated_bytes").or_else(|| suspect.number("retained_bytes")).unwrap_or_default();
-    let named: u64 = parts.iter().filter_map(|part| part.number("shallow_bytes")).sum();
+    let parts = suspect.list(names::CONTENT_CLASSES);
+    let whole = suspect
+        .number(names::ACCUMULATED_BYTES)
+        .or_else(|| suspect.number(names::RETAINED_BYTES))
+        .unwrap_or_default();
+    let named: u64 = parts.iter().filter_map(|part| part.number(names::SHALLOW_BYTES)).sum();
     html! {
         @if !parts.is_empty() && whole > 0 {
             p.parts {
                 @for part in parts.iter().take(FEW) {
                     span {
-                        (html::link(links.class(part.text("class"), None), class_name(simple(part.text("class")))))
-                        " " (percent(part.number("shallow_bytes").unwrap_or_default(), whole))
+                        (html::link(links.class(part.text(names::CLASS), None), class_name(simple(part.text(names::CLASS)))))
+                        " " (percent(part.number(names::SHALLOW_BYTES).unwrap_or_default(), whole))
                     }
                 }
                 @if whole > named { span.dim { "others " (percent(whole - named, whole)) } }
@@ -167,18 +170,18 @@ fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
                 th.name scope="col" { "class" }
             } }
             tbody { @for row in rows {
-                @let bytes = row.number("retained_bytes").unwrap_or_default();
+                @let bytes = row.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
                     td."n extra" { (frame::share(bytes, whole)) }
-                    td."n extra" { (frame::number(row.number("objects").or(row.get("object").map(|_| 1)))) }
+                    td."n extra" { (frame::number(row.number(names::OBJECTS).or(row.at(names::OBJECT).map(|_| 1)))) }
                     td.name {
-                        @if id(row, "object").is_some() {
-                            (html::link(object(row, links), class_name(row.text("class"))))
+                        @if id(row, names::OBJECT).is_some() {
+                            (html::link(object(row, links), class_name(row.text(names::CLASS))))
                         } @else {
-                            (html::link(links.class(row.text("class"), None), class_name(row.text("class"))))
+                            (html::link(links.class(row.text(names::CLASS), None), class_name(row.text(names::CLASS))))
                         }
-                        @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+                        @if !row.text(names::LABEL).is_empty() { " " q { (text(row.text(names::LABEL), &Links::none())) } }
                     }
                 }
             } }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links};
 use hprof_report::number::grouped;
 
@@ -84,7 +85,7 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
-    let (rows, whole) = (document.list("rows"), whole(&document));
+    let (rows, whole) = (document.rows(), whole(&document));
     let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
     html! {
         @if let Some(chain) = &chain { (above(chain, links)) }
@@ -97,7 +98,10 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
 
 /// Bytes of all reachable objects.
 fn whole(document: &Json) -> u64 {
-    document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default()
+    document
+        .at(names::REACHABLE)
+        .and_then(|reachable| reachable.number(names::SHALLOW_BYTES))
+        .unwrap_or_default()
 }
 
 /// What an object dominates, beside other things.
@@ -105,7 +109,7 @@ pub(crate) fn dominated(request: &Request<'_>, ask: &Ask, links: &Links) -> Mark
     match ask.json() {
         // The first row is the object itself.
         Ok((document, notes)) => html! {
-            (table(request, document.list("rows").get(1..).unwrap_or_default(), whole(&document), links))
+            (table(request, document.rows().get(1..).unwrap_or_default(), whole(&document), links))
             (frame::notes(&notes, links))
         },
         Err(failure) => frame::failed(&failure, links),
@@ -113,7 +117,7 @@ pub(crate) fn dominated(request: &Request<'_>, ask: &Ask, links: &Links) -> Mark
 }
 
 fn table(request: &Request<'_>, rows: &[Json], whole: u64, links: &Links) -> Markup {
-    let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
+    let first = rows.iter().filter_map(|row| row.number(names::DEPTH)).min().unwrap_or_default();
     html! {
         div.scroll tabindex="0" role="group" aria-label="Dominator tree" {
             table.tree {
@@ -129,33 +133,33 @@ fn table(request: &Request<'_>, rows: &[Json], whole: u64, links: &Links) -> Mar
 
 /// Whether there are more children of the start than are shown.
 fn has_more(request: &Request<'_>, rows: &[Json], top: u64) -> bool {
-    let depth = |row: &Json| row.number("depth").unwrap_or_default();
+    let depth = |row: &Json| row.number(names::DEPTH).unwrap_or_default();
     let Some(first) = rows.first() else { return false };
     // Below an object, that object comes first.
     let level = depth(first) + u64::from(request.one("of").is_some());
     let shown = rows.iter().filter(|row| depth(row) == level).count() as u64;
     match request.one("of") {
-        Some(of) if of.starts_with("0x") => first.number("dominated").unwrap_or_default() > shown,
+        Some(of) if of.starts_with("0x") => first.number(names::DOMINATED).unwrap_or_default() > shown,
         _ => shown >= top,
     }
 }
 
 fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links) -> Markup {
-    let retained = row.number("retained_bytes").unwrap_or_default();
-    let depth = row.number("depth").unwrap_or_default().saturating_sub(first).min(30);
-    let of = row.text("object");
-    let has_more = row.number("dominated").unwrap_or_default() > 0;
+    let retained = row.number(names::RETAINED_BYTES).unwrap_or_default();
+    let depth = row.number(names::DEPTH).unwrap_or_default().saturating_sub(first).min(30);
+    let of = row.text(names::OBJECT);
+    let has_more = row.number(names::DOMINATED).unwrap_or_default() > 0;
     html! {
         tr data-depth=(depth) {
             td."n b" { (grouped(retained)) }
             td."n extra" { (frame::share(retained, whole)) }
-            td."n spare" { (frame::number(row.number("shallow_bytes"))) }
-            td."n spare" { (frame::number(row.number("retained_objects"))) }
+            td."n spare" { (frame::number(row.number(names::SHALLOW_BYTES))) }
+            td."n spare" { (frame::number(row.number(names::RETAINED_OBJECTS))) }
             td class={ "name in" (depth) } {
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }
                 } @else { span.twist {} }
-                (named(row, "class", "label", links)) " " span."id dim" { (of) }
+                (named(row, names::CLASS, names::LABEL, links)) " " span."id dim" { (of) }
             }
         }
     }
@@ -165,9 +169,9 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
 fn above(ask: &Ask, links: &Links) -> Markup {
     let Ok((document, _)) = ask.json() else { return html! {} };
     html! {
-        ol.chain aria-label="Dominators" { @for row in document.list("rows") { li {
-            @let below = id(row, "object").and_then(|id| links.to(&format!("dominators?of={id:#x}")));
-            (html::link(below, called(row, "class", "label")))
+        ol.chain aria-label="Dominators" { @for row in document.rows() { li {
+            @let below = id(row, names::OBJECT).and_then(|id| links.to(&format!("dominators?of={id:#x}")));
+            (html::link(below, called(row, names::CLASS, names::LABEL)))
         } } }
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::dictionary::names;
 use hprof_query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, SortBy};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
@@ -186,70 +187,39 @@ fn by_group(
 const METHOD: &str = "method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row> {
-    let [self_percent, accumulated_percent] = columns::percents(
-        "percentage of `total.samples`, to two decimals",
-        |row: &Row| row.self_percent,
-        |row| row.accumulated_percent,
-    );
+    let [self_percent, accumulated_percent] =
+        columns::percents(|row: &Row| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(columns::PLACE_IN_FILE, |row: &Row| row.rank),
+        columns::rank(|row: &Row| row.rank),
         columns::trace(|row: &Row| row.trace),
-        Column::integer("samples", "how often the trace was found running", |row: &Row| row.samples.into())
-            .header("samples")
-            .place(3),
+        Column::of(names::SAMPLES, |row: &Row| row.samples.into()).header("samples").place(3),
         self_percent,
         accumulated_percent,
-        Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row| {
-            row.method.as_deref().into()
-        })
-        .or_null("the trace has no frame, or is not in the file")
-        .header(METHOD)
-        .place(columns::NAME)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
+        Column::of(names::METHOD, |row: &Row| row.method.as_deref().into())
+            .or_null("the trace has no frame, or is not in the file")
+            .header(METHOD)
+            .place(columns::NAME)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ];
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row| row.trace)))
 }
 
 fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
-    let (key, meaning) = match group_by {
-        GroupBy::Method => ("method", "the method: `CLASS.METHOD`"),
-        GroupBy::Class => ("class", "the class"),
-        GroupBy::Package => ("package", "the package; `<unnamed package>` for classes without"),
+    let name = match group_by {
+        GroupBy::Method => names::METHOD,
+        GroupBy::Class => names::CLASS,
+        GroupBy::Package => names::PACKAGE,
     };
     Columns::new([
-        columns::rank("place by `self_samples`, then `total_samples`, then name", |row: &GroupRow| row.rank),
-        Column::integer(
-            "self_samples",
-            "samples of the traces whose innermost frame is of it",
-            |row: &GroupRow| row.self_samples.into(),
-        )
-        .header("self")
-        .place(1),
-        Column::integer(
-            "total_samples",
-            "samples of the traces in which it occurs, however often in one trace",
-            |row: &GroupRow| row.total_samples.into(),
-        )
-        .header("total")
-        .place(3),
-        columns::percent(
-            "self_percent",
-            "%",
-            "`self_samples` as a percentage of `total.samples`, to two decimals",
-            |row: &GroupRow| row.self_percent,
-        )
-        .place(2),
-        columns::percent(
-            "total_percent",
-            "%",
-            "`total_samples` likewise. These do not add up over rows",
-            |row: &GroupRow| row.total_percent,
-        )
-        .place(4),
-        Column::text(key, meaning, |row: &GroupRow| row.name.as_deref().into())
+        columns::rank(|row: &GroupRow| row.rank),
+        Column::of(names::SELF_SAMPLES, |row: &GroupRow| row.self_samples.into()).header("self").place(1),
+        Column::of(names::TOTAL_SAMPLES, |row: &GroupRow| row.total_samples.into()).header("total").place(3),
+        columns::percent(names::SELF_PERCENT, "%", |row: &GroupRow| row.self_percent).place(2),
+        columns::percent(names::TOTAL_PERCENT, "%", |row: &GroupRow| row.total_percent).place(4),
+        Column::of(name, |row: &GroupRow| row.name.as_deref().into())
             .or_null("traces without frames, or frames without a class")
-            .header(key)
+            .header(name.key)
             .place(5)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row| row.name.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
@@ -261,17 +231,9 @@ type Found<'a> = (&'a Samples, u64);
 
 fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
     Columns::new([
-        Column::integer(
-            "total.samples",
-            "all samples as the writer states them, also of traces that it left out",
-            |beside: &Beside<Found<'a>>| beside.of.0.total.into(),
-        ),
+        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.0.total.into()),
         columns::matching(),
-        Column::integer(
-            "matching.samples",
-            "samples of the traces that match",
-            |beside: &Beside<Found<'a>>| beside.of.1.into(),
-        ),
+        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.1.into()),
         columns::left_out(),
         columns::date(|of: &Found<'a>| of.0.date.as_deref()),
     ])

@@ -7,12 +7,13 @@ use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, Question, SortBy};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
 use super::columns::{self, Beside};
@@ -131,43 +132,33 @@ type MethodOf<'a> = fn(&CallRow<'a>) -> Option<&'a Method>;
 
 fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
     let unknown = "the agent did not know it";
-    let methods: [(_, _, _, MethodOf<'a>); 2] = [
-        ("callee", "callee_signature", "the method that was called", |row| row.call.callee.as_ref()),
-        ("caller", "caller_signature", "the method that called it", |row| row.call.caller.as_ref()),
+    let methods: [(_, _, MethodOf<'a>); 2] = [
+        (names::CALLEE, names::CALLEE_SIGNATURE, |row| row.call.callee.as_ref()),
+        (names::CALLER, names::CALLER_SIGNATURE, |row| row.call.caller.as_ref()),
     ];
-    let names = methods.map(|(key, _, meaning, method)| {
-        Column::text(key, meaning, move |row: &CallRow<'a>| method(row).map(qualified).into())
+    let called = methods.map(|(name, _, method)| {
+        Column::of(name, move |row: &CallRow<'a>| method(row).map(qualified).into()).or_null(unknown)
+    });
+    let signatures = methods.map(|(_, name, method)| {
+        Column::of(name, move |row: &CallRow<'a>| method(row).map(|method| method.signature.as_str()).into())
             .or_null(unknown)
     });
-    let signatures = methods.map(|(_, key, _, method)| {
-        Column::text(key, "its JVM signature", move |row: &CallRow<'a>| {
-            method(row).map(|method| method.signature.as_str()).into()
-        })
-        .or_null(unknown)
-    });
     let mut columns = vec![
-        columns::rank(columns::PLACE_IN_FILE, |row: &CallRow<'a>| row.rank),
-        Column::integer("count", "calls", |row: &CallRow<'a>| row.call.count.into()).header("count"),
-        Column::new(
-            "time_ms",
-            Kind::Signed,
-            "milliseconds as the file states them; negative if they overflowed",
-            |row: &CallRow<'a>| row.call.time_ms.into(),
-        )
-        .header("ms"),
+        columns::rank(|row: &CallRow<'a>| row.rank),
+        Column::of(names::COUNT, |row: &CallRow<'a>| row.call.count.into()).header("count"),
+        Column::of(names::TIME_MS, |row: &CallRow<'a>| row.call.time_ms.into()).header("ms"),
         Column::table("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
             format!("{} by {}", name(row.call.callee.as_ref()), name(row.call.caller.as_ref()))
         })
         .fit(Fit::Shorten { priority: 0 }),
     ];
-    columns.extend(names.into_iter().chain(signatures));
+    columns.extend(called.into_iter().chain(signatures));
     Columns::new(columns)
 }
 
 fn beside_calls() -> Columns<'static, Beside<()>> {
     Columns::new([
-        Column::new("total", Kind::Any, "none: calls have no stated total", |_| Value::Null)
-            .or_null("always"),
+        Column::of(names::TOTAL, |_| Value::Null).or_null("always"),
         columns::matching(),
         columns::left_out(),
         columns::date(|()| None),

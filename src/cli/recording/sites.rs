@@ -8,6 +8,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, Question, Row, SortBy, Totals};
@@ -129,7 +130,7 @@ const NAME: &str = "class and method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, Row<'a>> {
     let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
-    let [live, live_instances, allocated, allocated_instances] = columns::allocated("", sums);
+    let [live, live_instances, allocated, allocated_instances] = columns::allocated(None, sums);
     // Over objects allocated is live: the columns would say the same twice.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_counted = counted.is_some();
@@ -139,26 +140,18 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
     let shown = |column: Column<'a, Row<'a>>, title, place| {
         if is_counted { column } else { column.header(title).place(place) }
     };
-    let [self_percent, accumulated_percent] = columns::percents(
-        "percentage of all that rows are sorted by, to two decimals: of live bytes, as the agent's reports print it, unless \
-         `--sort` says otherwise",
-        |row: &Row<'a>| row.self_percent,
-        |row| row.accumulated_percent,
-    );
+    let [self_percent, accumulated_percent] =
+        columns::percents(|row: &Row<'a>| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),
-        Column::text(
-            "class",
-            "the class of the objects. Classes of one name from several loaders are several rows",
-            |row: &Row<'a>| Value::from(&*row.site.class),
-        )
-        .header(NAME)
-        .place(columns::NAME)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(|row| {
-            let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-            format!("{}{method}", row.site.class)
-        }),
+        columns::rank(|row: &Row<'a>| row.rank),
+        Column::of(names::CLASS, |row: &Row<'a>| Value::from(&*row.site.class))
+            .header(NAME)
+            .place(columns::NAME)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|row| {
+                let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+                format!("{}{method}", row.site.class)
+            }),
         if has_traces { columns::trace(trace) } else { columns::dummy_trace(trace) },
         live.header("live").place(3),
         live_instances.header("objects").place(4),
@@ -166,10 +159,8 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 }),
         self_percent,
         accumulated_percent,
-        Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row<'a>| {
-            row.method.as_deref().into()
-        })
-        .or_null("the trace has no frame, or is not in the file"),
+        Column::of(names::METHOD, |row: &Row<'a>| row.method.as_deref().into())
+            .or_null("the trace has no frame, or is not in the file"),
     ];
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.site.trace)))
 }
@@ -185,26 +176,17 @@ fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
         }),
         columns::matching(),
     ];
-    columns.extend(columns::allocated("matching.", |beside: &Beside<Found<'a>>| beside.of.1));
+    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &Beside<Found<'a>>| beside.of.1));
     columns.extend([
         columns::left_out(),
-        Column::text(
-            "origin",
-            "`recorded`: by the writer. `objects`: counted over the objects in the dump, because no sites were \
-             recorded; what was allocated is then what is alive",
-            |beside: &Beside<Found<'a>>| {
-                beside.of.0.map(|sites| sites.origin.name()).into()
-            },
-        )
+        Column::of(names::ORIGIN, |beside: &Beside<Found<'a>>| {
+            beside.of.0.map(|sites| sites.origin.name()).into()
+        })
         .or_null("there are no sites"),
-        Column::text(
-            "ordered_by",
-            "the order of the file: `live_bytes` or `allocated_bytes`",
-            |beside: &Beside<Found<'a>>| {
-                let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
-                beside.of.0.map(by).into()
-            },
-        )
+        Column::of(names::ORDERED_BY, |beside: &Beside<Found<'a>>| {
+            let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
+            beside.of.0.map(by).into()
+        })
         .or_null("there are no sites"),
         columns::date(|of: &Found<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);

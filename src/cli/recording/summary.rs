@@ -7,13 +7,14 @@ use crate::cli::shared::session::Source;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
+use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Kind};
+use hprof_report::column::{Column, Columns};
 use hprof_report::number::grouped;
 use hprof_report::table::Builder;
 use hprof_report::value::Value;
@@ -135,81 +136,57 @@ const ALLOCATION_TRACES: u32 = 1;
 const CPU_SAMPLING: u32 = 2;
 
 fn columns<'a>() -> Columns<'a, Facts<'a>> {
-    let samples = ("samples", Kind::Integer, "all samples as the writer states them");
-    let milliseconds = ("total_ms", Kind::Signed, "milliseconds altogether as the file states them");
-    let count = |key, meaning, of: fn(&summary::Recorded) -> u64| {
-        Column::integer(key, meaning, move |facts: &Facts<'a>| of(&facts.recorded).into())
+    let count = |name: Name, of: fn(&summary::Recorded) -> u64| {
+        Column::of(name, move |facts: &Facts<'a>| of(&facts.recorded).into())
     };
     Columns::new([
-        Column::new(
-            "created",
-            Kind::Time,
-            "when the recording was made; of texts a local time without a zone",
-            |facts: &Facts<'a>| facts.profile.created.as_deref().into(),
-        )
-        .or_null("not stated"),
-        Column::text("format", "the format's name and version as the file states it", |facts: &Facts<'a>| {
+        Column::of(names::CREATED, |facts: &Facts<'a>| facts.profile.created.as_deref().into())
+            .or_null("not stated"),
+        Column::of(names::FORMAT, |facts: &Facts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
         .or_null("`cpu=old` states none"),
-        Column::integer("run", "the run that was read, from 1", |facts: &Facts<'a>| {
-            facts.runs.map(|(run, _)| run).into()
-        })
-        .or_null("not a text"),
-        Column::integer("runs", "runs in the file", |facts: &Facts<'a>| {
-            facts.runs.map(|(_, runs)| runs).into()
-        })
-        .or_null("not a text"),
+        Column::of(names::RUN, |facts: &Facts<'a>| facts.runs.map(|(run, _)| run).into())
+            .or_null("not a text"),
+        Column::of(names::RUNS, |facts: &Facts<'a>| facts.runs.map(|(_, runs)| runs).into())
+            .or_null("not a text"),
         Column::records(
-            "heap_summaries",
-            "HEAP SUMMARY records in the order of the file",
-            Columns::new(columns::allocated("", sums)),
+            names::HEAP_SUMMARIES,
+            Columns::new(columns::allocated(None, sums)),
             |facts: &Facts<'a>| &facts.profile.heap_summaries,
         ),
-        Column::records(
-            "control_settings",
-            "CONTROL SETTINGS records in the order of the file",
-            setting_columns(),
-            |facts: &Facts<'a>| &facts.profile.settings,
-        ),
-        count("traces", "stack traces", |recorded| recorded.traces),
-        count("frames", "stack frames: records of a binary, different frames of a text", |recorded| {
-            recorded.frames
+        Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &Facts<'a>| {
+            &facts.profile.settings
         }),
-        count("threads_started", "threads that were started", |recorded| recorded.threads_started),
-        count("threads_ended", "of these, those that ended", |recorded| recorded.threads_ended),
-        Column::record("sites", "recorded allocation sites", site_columns(), |facts: &Facts<'a>| {
-            facts.recorded.sites
-        })
-        .or_null("none were recorded"),
-        part("cpu_samples", "CPU SAMPLES", samples, |facts| facts.recorded.samples),
-        part("cpu_time", "CPU TIME", milliseconds.clone(), |facts| facts.recorded.cpu_time),
-        count("calls", "rows of `cpu=old`", |recorded| recorded.calls),
-        part("contention", "MONITOR TIME", milliseconds, |facts| facts.recorded.contention),
-        count("monitor_dumps", "MONITOR DUMPs", |recorded| recorded.monitor_dumps),
-        count("waits", "WAIT, WAITED, SLEEP and EXIT lines", |recorded| recorded.waits),
-        Column::record("heap_dump", "the heap dump", heap_columns(), |facts: &Facts<'a>| facts.heap)
+        count(names::TRACES, |recorded| recorded.traces),
+        count(names::FRAME_COUNT, |recorded| recorded.frames),
+        count(names::THREADS_STARTED, |recorded| recorded.threads_started),
+        count(names::THREADS_ENDED, |recorded| recorded.threads_ended),
+        Column::record(names::SITES, site_columns(), |facts: &Facts<'a>| facts.recorded.sites)
+            .or_null("none were recorded"),
+        part(names::CPU_SAMPLES, names::SAMPLES, |facts| facts.recorded.samples),
+        part(names::CPU_TIME, names::TOTAL_MS, |facts| facts.recorded.cpu_time),
+        count(names::CALLS, |recorded| recorded.calls),
+        part(names::CONTENTION, names::TOTAL_MS, |facts| facts.recorded.contention),
+        count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
+        count(names::WAITS, |recorded| recorded.waits),
+        Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &Facts<'a>| facts.heap)
             .or_null("the file, or the run, holds none"),
-        Column::integer(
-            "lines_not_understood",
-            "lines of a text that could not be read; 0 of a binary",
-            |facts: &Facts<'a>| facts.not_understood.into(),
-        ),
+        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &Facts<'a>| facts.not_understood.into()),
     ])
 }
 
 /// A table of the file: its rows, and the sum of what is declared.
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
-    key: &'static str,
-    meaning: &'static str,
-    (sum, kind, sum_meaning): (&'static str, Kind, &'static str),
+    name: Name,
+    sum: Name,
     of: fn(&Facts<'a>) -> Option<(T, u64)>,
 ) -> Column<'a, Facts<'a>> {
     let columns = Columns::new([
-        Column::integer("rows", "rows of it", |part: &(T, u64)| part.1.into()),
-        Column::new(sum, kind, sum_meaning, |part: &(T, u64)| part.0.into()),
+        Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
+        Column::of(sum, |part: &(T, u64)| part.0.into()),
     ]);
-    Column::record(key, meaning, columns, of).or_null("the file holds none")
+    Column::record(name, columns, of).or_null("the file holds none")
 }
 
 fn sums(summary: &HeapSummary) -> Totals {
@@ -223,32 +200,30 @@ fn sums(summary: &HeapSummary) -> Totals {
 }
 
 fn setting_columns<'a>() -> Columns<'a, ControlSettings> {
-    let bit = |key, meaning, bit: u32| {
-        Column::new(key, Kind::Boolean, meaning, move |of: &ControlSettings| (of.flags & bit != 0).into())
-    };
+    let bit =
+        |name: Name, bit: u32| Column::of(name, move |of: &ControlSettings| (of.flags & bit != 0).into());
     Columns::new([
-        bit("allocation_traces", "whether allocations were traced", ALLOCATION_TRACES),
-        bit("cpu_sampling", "whether the CPU was sampled", CPU_SAMPLING),
-        Column::integer("depth", "most frames of a trace", |of: &ControlSettings| of.depth.into()),
+        bit(names::IS_ALLOCATION_TRACED, ALLOCATION_TRACES),
+        bit(names::IS_CPU_SAMPLED, CPU_SAMPLING),
+        Column::of(names::DEPTH, |of: &ControlSettings| of.depth.into()),
     ])
 }
 
 fn site_columns<'a>() -> Columns<'a, SiteCount> {
-    let mut columns = vec![Column::integer("rows", "sites", |sites: &SiteCount| sites.listed.rows.into())];
-    columns.extend(columns::allocated("listed.", |sites: &SiteCount| sites.listed));
+    let mut columns = vec![Column::of(names::ROWS, |sites: &SiteCount| sites.listed.rows.into())];
+    columns.extend(columns::allocated(Some(names::LISTED), |sites: &SiteCount| sites.listed));
     columns.push(columns::stated(|sites: &SiteCount| sites.stated));
     Columns::new(columns)
 }
 
 fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
-    let stated = "as the first line of a text's HEAP DUMP states them";
     Columns::new([
-        Column::integer("objects", "objects", |heap: &HeapFacts| heap.objects.into()),
-        Column::integer("classes", "class objects among them", |heap: &HeapFacts| heap.classes.into()),
-        Column::integer("roots", "roots", |heap: &HeapFacts| heap.roots.into()),
-        Column::integer("stated_objects", stated, |heap: &HeapFacts| heap.stated_objects.into())
+        Column::of(names::OBJECTS, |heap: &HeapFacts| heap.objects.into()),
+        Column::of(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
+        Column::of(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
+        Column::of(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
             .or_null("a binary, or not stated"),
-        Column::integer("stated_bytes", stated, |heap: &HeapFacts| heap.stated_bytes.into())
+        Column::of(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
             .or_null("a binary, or not stated"),
     ])
 }

@@ -4,10 +4,11 @@ use crate::cli::Outcome;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
+use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, Question, Row};
 use hprof_query::recordings::profile::{Profile, Times, Traces};
 use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
 use super::columns::{self, Beside};
@@ -84,19 +85,12 @@ fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
 }
 
 fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row<'a>> {
-    let count = match of {
-        Of::CpuTime => "calls",
-        Of::Contention => "how often a thread had to wait",
-    };
-    let [self_percent, accumulated_percent] = columns::percents(
-        "percentage of the total, as the file states it",
-        |row: &Row<'a>| row.time.self_percent,
-        |row| row.time.accumulated_percent,
-    );
+    let [self_percent, accumulated_percent] =
+        columns::percents(|row: &Row<'a>| row.time.self_percent, |row| row.time.accumulated_percent);
     let mut columns = vec![
-        columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),
+        columns::rank(|row: &Row<'a>| row.rank),
         columns::trace(|row: &Row<'a>| row.time.trace),
-        Column::integer("count", count, |row: &Row<'a>| row.time.count.into()).header("count").place(4),
+        Column::of(names::COUNT, |row: &Row<'a>| row.time.count.into()).header("count").place(4),
         self_percent,
         accumulated_percent,
     ];
@@ -105,50 +99,37 @@ fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row
     };
     match of {
         Of::CpuTime => columns.push(
-            name(Column::text("method", "the method as the row names it", |row: &Row<'a>| {
-                method(row).into()
-            }))
-            .or_null("the trace has no frame")
-            .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
+            name(Column::of(names::METHOD, |row: &Row<'a>| method(row).into()))
+                .or_null("the trace has no frame")
+                .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
         ),
         Of::Contention => columns.extend([
-            name(Column::text("monitor", "class of the monitor", |row: &Row<'a>| {
-                row.time.name.as_deref().into()
-            }))
-            .or_null("not stated")
-            .cell(|row| {
-                let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-                format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
-            }),
-            Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row<'a>| {
-                row.method.as_deref().into()
-            })
-            .or_null("the trace has no frame"),
+            name(Column::of(names::MONITOR, |row: &Row<'a>| row.time.name.as_deref().into()))
+                .or_null("not stated")
+                .cell(|row| {
+                    let method =
+                        row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+                    format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
+                }),
+            Column::of(names::METHOD, |row: &Row<'a>| row.method.as_deref().into())
+                .or_null("the trace has no frame"),
         ]),
     }
     columns.push(
-        Column::integer(
-            "self_ms",
-            "milliseconds, estimated: `self_percent` of the total",
-            |row: &Row<'a>| row.self_ms.into(),
-        )
-        .or_null("the total is negative")
-        .header("ms")
-        .place(3)
-        .cell(|row| row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default()),
+        Column::of(names::SELF_MS, |row: &Row<'a>| row.self_ms.into())
+            .or_null("the total is negative")
+            .header("ms")
+            .place(3)
+            .cell(|row| row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default()),
     );
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.time.trace)))
 }
 
 fn beside_columns<'a>() -> Columns<'a, Beside<Option<&'a Times>>> {
     Columns::new([
-        Column::new(
-            "total.self_ms",
-            Kind::Signed,
-            "milliseconds altogether, as the file states them: the agent writes a wrong number, maybe a negative one, where \
-             they do not fit into 31 bits",
-            |beside: &Beside<Option<&'a Times>>| beside.of.map(|stated| stated.total_ms).into(),
-        )
+        Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &Beside<Option<&'a Times>>| {
+            beside.of.map(|stated| stated.total_ms).into()
+        })
         .or_null("the file holds no such times"),
         columns::matching(),
         columns::left_out(),

@@ -9,6 +9,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{self, Stack};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -155,10 +156,9 @@ impl Row<'_> {
 /// What is known of the thread of a row's trace: its serial number and name.
 fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>) -> [Column<'a, R>; 2] {
     [
-        Column::integer("thread", "serial number of the thread", move |row| serial(row).into())
+        Column::of(names::THREAD_SERIAL, move |row| serial(row).into())
             .or_null("the trace names none: the agent does with `thread=y` only"),
-        Column::text("thread_name", "name of the thread", move |row| name(row).into())
-            .or_null("the thread has no start record"),
+        Column::of(names::THREAD_NAME, move |row| name(row).into()).or_null("the thread has no start record"),
     ]
 }
 
@@ -166,26 +166,20 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
     let [serial, name] = thread(Row::serial, Row::name);
     Columns::new([
         Column::table("", Align::Left, Row::title),
-        Column::integer("trace", "serial number", |row: &Row<'a>| row.trace.serial.into()),
+        Column::of(names::TRACE, |row: &Row<'a>| row.trace.serial.into()),
         serial,
         name,
-        Column::text("phase", "the phase of the JVM in which it was written", |row: &Row<'a>| {
-            row.trace.phase.as_deref().into()
-        })
-        .or_null("not stated; only texts state it"),
+        Column::of(names::PHASE, |row: &Row<'a>| row.trace.phase.as_deref().into())
+            .or_null("not stated; only texts state it"),
         stack::frames(|row: &Row<'a>| row.stack),
-        Column::integer("frames_left_out", "frames that `--depth` leaves out", |row: &Row<'a>| {
-            row.stack.left_out().into()
-        }),
+        Column::of(names::FRAMES_LEFT_OUT, |row: &Row<'a>| row.stack.left_out().into()),
     ])
 }
 
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     let mut columns = vec![
-        Column::integer("trace", "serial number", |row: &FrameRow<'a>| row.row.trace.serial.into()),
-        Column::integer("depth", "place in the trace, 0 for the innermost frame", |row: &FrameRow<'a>| {
-            row.depth.into()
-        }),
+        Column::of(names::TRACE, |row: &FrameRow<'a>| row.row.trace.serial.into()),
+        Column::of(names::DEPTH, |row: &FrameRow<'a>| row.depth.into()),
     ];
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
     columns.extend(thread(|row: &FrameRow<'a>| row.row.serial(), |row| row.row.name()));

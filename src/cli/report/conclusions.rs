@@ -9,6 +9,7 @@ use super::sections::Section;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
+use hprof_query::dictionary::names;
 
 /// The documents of `overview` and `leaks`: each walks over the whole heap, so each is asked once, and only if a section
 /// needs it.
@@ -48,7 +49,7 @@ impl<'a> Conclusions<'a> {
             return Ok(self.overview().as_ref()?.row().map(overview::title));
         }
         // It has the same line, and asks less.
-        let headline = self.leaks().as_ref()?.text("headline");
+        let headline = self.leaks().as_ref()?.text(names::HEADLINE);
         Ok((!headline.is_empty()).then(|| headline.to_owned()))
     }
 }

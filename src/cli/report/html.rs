@@ -10,6 +10,7 @@ use crate::cli::pages::ask::{Answered, Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::names::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
+use hprof_query::dictionary::names;
 use hprof_report::escape;
 use hprof_report::grid::{Grid, Piece};
 use hprof_report::html::{self, Links, text};
@@ -137,7 +138,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
         (Section::Treemap, _) => Content::Markup(treemap(about)),
         (Section::Flamegraph, Some(ask)) => Content::Markup(flames(ask)),
         (Section::Dominators, Some(ask)) => match ask.json() {
-            Ok((document, _)) => Content::Tree(document.list("rows").to_vec()),
+            Ok((document, _)) => Content::Tree(document.rows().to_vec()),
             Err(failure) => Content::Markup(frame::failed(&failure, &Links::none())),
         },
         _ => grids(&asks),
@@ -176,7 +177,7 @@ fn facts(document: &Json) -> Markup {
     html! {
         p.dim { (overview::about(row, document)) }
         (overview::figures(row))
-        @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) {
+        @if let Some(oom) = row.at(names::OUT_OF_MEMORY) {
             (overview::out_of_memory(oom, &Links::none()))
         }
         h3 { "What retains most" }
@@ -188,7 +189,7 @@ fn facts(document: &Json) -> Markup {
 const SUSPECTS: usize = 12;
 
 fn suspects_of(document: &Json) -> Markup {
-    let suspects = document.list("rows");
+    let suspects = document.rows();
     html! {
         @if suspects.is_empty() { p { "Nothing retains more than 10% of the reachable heap by itself." } }
         (suspects::cards(document, SUSPECTS, &Links::none()))
@@ -222,21 +223,21 @@ fn flames(ask: &Ask) -> Markup {
 /// Nodes in preorder as lists that open.
 fn tree(nodes: &[Json]) -> Markup {
     let Some(first) = nodes.first() else { return html! {} };
-    let depth = first.number("depth").unwrap_or_default();
+    let depth = first.number(names::DEPTH).unwrap_or_default();
     let mut rest = nodes;
     let mut made = String::new();
     while let Some((node, below)) = rest.split_first() {
         let end = below
             .iter()
-            .position(|next| next.number("depth").unwrap_or_default() <= depth)
+            .position(|next| next.number(names::DEPTH).unwrap_or_default() <= depth)
             .unwrap_or(below.len());
         let (children, next) = below.split_at(end);
         let line = html! {
-            b { (frame::number(node.number("retained_bytes"))) }
-            (called(node, "class", "label"))
-            " " span."id dim" { (node.text("object")) }
-            @if node.text("class") != "java.lang.Class" && !node.text("label").is_empty() {
-                " " q { (text(node.text("label"), &Links::none())) }
+            b { (frame::number(node.number(names::RETAINED_BYTES))) }
+            (called(node, names::CLASS, names::LABEL))
+            " " span."id dim" { (node.text(names::OBJECT)) }
+            @if node.text(names::CLASS) != "java.lang.Class" && !node.text(names::LABEL).is_empty() {
+                " " q { (text(node.text(names::LABEL), &Links::none())) }
             }
         };
         let one = html! { li {

@@ -8,6 +8,7 @@ use super::sections::Section;
 use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
+use hprof_query::dictionary::names;
 use hprof_report::grid::{Grid, Piece};
 use hprof_report::markdown::{code, table_cell, text};
 use hprof_report::number::{grouped, human_bytes};
@@ -89,14 +90,14 @@ fn overview(out: &mut String, row: &Json, document: &Json) {
     for (value, name) in overview::facts(row) {
         out.push_str(&format!("- {name}: {}\n", text(&value)));
     }
-    let oom = row.get("out_of_memory").filter(|oom| !oom.is_null());
+    let oom = row.at(names::OUT_OF_MEMORY);
     if let Some(oom) = oom {
-        out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text("name"))));
+        out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text(names::NAME))));
     }
     out.push_str("\n| retained | what |\n| ---: | --- |\n");
-    for each in row.list("largest") {
-        let bytes = human_bytes(each.number("retained_bytes").unwrap_or_default());
-        out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text("text"))));
+    for each in row.list(names::LARGEST) {
+        let bytes = human_bytes(each.number(names::RETAINED_BYTES).unwrap_or_default());
+        out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text(names::TEXT))));
     }
 }
 

@@ -19,6 +19,7 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::{messages, output};
+use hprof_query::dictionary::names;
 use hprof_report::json::SCHEMA_VERSION;
 
 use conclusions::Conclusions;
@@ -163,13 +164,13 @@ fn about(args: &Args) -> anyhow::Result<About> {
         Ok((document, notes)) => {
             about.told(&notes);
             about.has = Has::told(&document);
-            about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
+            about.is_damaged = document.dump().is(names::IS_DAMAGED);
         }
         // A text report has no `info`; whatever else it is ends here.
         Err(_) => match about.ask("summary").json() {
             Ok((document, notes)) => {
                 about.told(&notes);
-                about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
+                about.is_damaged = document.dump().is(names::IS_DAMAGED);
             }
             Err(failure) => {
                 let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -203,7 +204,7 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
                 _ => ask.json().map_err(|failure| failed(&failure))?.0,
             };
             if dump.is_null() {
-                dump = document.get("dump").cloned().unwrap_or_default();
+                dump = document.dump().clone();
             }
             rows.push(
                 serde_json::json!({ "section": section.title(), "shell": ask.shell(), "document": document }),

@@ -2,11 +2,12 @@
 
 use roaring::RoaringBitmap;
 
+use hprof_query::dictionary::names;
 use hprof_query::dominators::retained::{self, Retained};
 use hprof_query::objects::selection::{Selection, What};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
 
 use crate::cli::Outcome;
@@ -108,55 +109,29 @@ struct Line<'a> {
 
 fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
     Columns::new([
-        Column::text("selection", "as it was given", |line: &Line<'a>| line.selection.into())
+        Column::of(names::SELECTION, |line: &Line<'a>| line.selection.into())
             .or_null("in `total`")
             .header("selection")
             .fit(Fit::Shorten { priority: 0 }),
-        Column::integer(
-            "objects",
-            "the objects selected; 0 if there is no such object or class",
-            |line: &Line<'a>| line.retained.objects.into(),
-        )
-        .header("objects")
-        .place(0),
-        Column::integer("shallow_bytes", "their own size, unreachable ones too", |line: &Line<'a>| {
-            line.retained.shallow_bytes.into()
-        })
-        .header("shallow")
-        .place(1),
-        Column::integer(
-            "retained_bytes",
-            "what would be freed with the reachable ones, themselves included",
-            |line: &Line<'a>| line.retained.retained_bytes.into(),
-        )
-        .header("retained")
-        .place(2),
+        Column::of(names::OBJECTS, |line: &Line<'a>| line.retained.objects.into()).header("objects").place(0),
+        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.retained.shallow_bytes.into())
+            .header("shallow")
+            .place(1),
+        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.retained.retained_bytes.into())
+            .header("retained")
+            .place(2),
         Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.retained.retained_bytes, whole))
             .place(3),
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed with them, themselves included",
-            |line: &Line<'a>| line.retained.retained_objects.into(),
-        )
-        .header("retained objects")
-        .place(4),
-        Column::integer(
-            "unreachable_objects",
-            "of `objects`, the unreachable ones: they are freed anyway",
-            |line: &Line<'a>| line.retained.unreachable_objects.into(),
-        ),
+        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.retained.retained_objects.into())
+            .header("retained objects")
+            .place(4),
+        Column::of(names::UNREACHABLE_OBJECTS, |line: &Line<'a>| line.retained.unreachable_objects.into()),
     ])
 }
 
 fn beside<'a>() -> Columns<'a, Line<'a>> {
     let row = columns(0);
-    Columns::new([Column::new(
-        "total",
-        Kind::Record(row.fields()),
-        "a row for the objects of all selections together. It is not the sum of the rows: it can be less, since some \
-         objects hold others, or more, since they hold something together",
-        move |total| row.record(total),
-    )])
+    Columns::new([Column::nested(names::TOTAL, row.fields(), move |total| row.record(total))])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

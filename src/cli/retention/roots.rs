@@ -3,13 +3,14 @@
 use hprof_index::Quiet;
 use hprof_index::objects::roots::Roots;
 use hprof_parser::RootKind;
+use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::paths::roots::{self, KindRow, Question, Row, Thread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
 use hprof_report::value::id;
 
@@ -152,41 +153,24 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         object.header("id").place(4),
         class,
         label,
-        Column::text("kind", "the kind of root, as in `gc_roots` of [`info`](#info)", |line: &Line<'a>| {
-            line.row.kind.name().into()
-        })
-        .header("kind")
-        .place(2),
-        Column::id("thread", "the thread that the root belongs to", |line: &Line<'a>| {
-            id(line.row.thread.as_ref().map(|thread| thread.id))
-        })
-        .or_null("the kind has none, or it is not in the dump")
-        .header("thread")
-        .place(3)
-        .fit(Fit::Cut { priority: 1 })
-        .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
-        Column::text("thread_name", "its name", |line: &Line<'a>| {
+        Column::of(names::KIND, |line: &Line<'a>| line.row.kind.name().into()).header("kind").place(2),
+        Column::of(names::THREAD, |line: &Line<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
+            .or_null("the kind has none, or it is not in the dump")
+            .header("thread")
+            .place(3)
+            .fit(Fit::Cut { priority: 1 })
+            .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
+        Column::of(names::THREAD_NAME, |line: &Line<'a>| {
             line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
         })
         .or_null("likewise, or the dump does not say"),
-        Column::integer(
-            "frame",
-            "number of the frame in the thread's stack trace, 0 is the innermost",
-            |line: &Line<'a>| line.row.frame.into(),
-        )
-        .or_null("the root has none"),
-        Column::text("location", "that frame: `class.method(source:line)`; for people", |line: &Line<'a>| {
-            line.row.location.as_deref().into()
-        })
-        .or_null("the root has no frame, or the dump does not hold it"),
+        Column::of(names::FRAME_NUMBER, |line: &Line<'a>| line.row.frame.into()).or_null("the root has none"),
+        Column::of(names::LOCATION, |line: &Line<'a>| line.row.location.as_deref().into())
+            .or_null("the root has no frame, or the dump does not hold it"),
         object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
-        Column::integer(
-            "retained_bytes",
-            "what the object retains; 0 if it is unreachable",
-            |line: &Line<'a>| line.row.retained_bytes.into(),
-        )
-        .header("retained")
-        .place(0),
+        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+            .header("retained")
+            .place(0),
         Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.row.retained_bytes, whole))
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
@@ -194,15 +178,8 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
             named(line).describe_without_id() + &location.unwrap_or_default()
         }),
-        Column::integer("times", "how often the dump names this root", |line: &Line<'a>| {
-            line.row.times.into()
-        }),
-        Column::new(
-            "assumed",
-            Kind::Boolean,
-            "whether the dump does not name it: a class of the boot loader, in a dump without sticky classes",
-            |line: &Line<'a>| line.row.is_assumed.into(),
-        ),
+        Column::of(names::TIMES, |line: &Line<'a>| line.row.times.into()),
+        Column::of(names::IS_ASSUMED, |line: &Line<'a>| line.row.is_assumed.into()),
     ])
 }
 
@@ -215,55 +192,27 @@ struct Beside<'a> {
 fn beside<'a>() -> Columns<'a, Beside<'a>> {
     let each = kinds(0);
     Columns::new([
-        Column::new(
-            "kinds",
-            Kind::Records(each.fields()),
-            "the roots that `--kind` and `--thread` select, by kind, most retained bytes first",
-            move |of: &Beside<'a>| {
-                of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
-            },
-        ),
-        Column::integer("total.rows", "rows, also those that `--top` leaves out", |of: &Beside<'a>| {
-            of.found.total.into()
+        Column::nested(names::KINDS, each.fields(), move |of: &Beside<'a>| {
+            of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
         }),
-        Column::integer(
-            "missing_objects",
-            "of all roots, those that name an object that is not in the dump; they have no row",
-            |of: &Beside<'a>| of.roots.missing_objects.into(),
-        ),
-        Column::integer(
-            "missing_threads",
-            "of all roots, those that name a thread that is not in the dump, so that they are no references of it",
-            |of: &Beside<'a>| of.roots.missing_threads.into(),
-        ),
-        Column::new(
-            "boot_classes_assumed",
-            Kind::Boolean,
-            "whether the boot loader's classes were taken as roots, because the dump names no sticky class",
-            |of: &Beside<'a>| of.roots.boot_classes_assumed.into(),
-        ),
+        Column::of(names::TOTAL.dot(names::ROWS), |of: &Beside<'a>| of.found.total.into()),
+        Column::of(names::MISSING_ROOTS, |of: &Beside<'a>| of.roots.missing_objects.into()),
+        Column::of(names::MISSING_THREADS, |of: &Beside<'a>| of.roots.missing_threads.into()),
+        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &Beside<'a>| of.roots.boot_classes_assumed.into()),
     ])
 }
 
 /// Columns of all roots of a kind.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
     Columns::new([
-        Column::text("kind", "the kind", |row: &KindRow| row.kind.name().into())
+        Column::of(names::KIND, |row: &KindRow| row.kind.name().into())
             .header("kind")
             .fit(Fit::Shorten { priority: 0 }),
-        Column::integer("roots", "how many the dump names", |row: &KindRow| row.roots.into())
-            .header("roots")
-            .place(2),
-        Column::integer("objects", "how many objects these are", |row: &KindRow| row.objects.into())
-            .header("objects")
-            .place(3),
-        Column::integer(
-            "retained_bytes",
-            "what the objects retain by the dominator tree, nothing counted twice",
-            |row: &KindRow| row.retained_bytes.into(),
-        )
-        .header("retained")
-        .place(0),
+        Column::of(names::ROOT_COUNT, |row: &KindRow| row.roots.into()).header("roots").place(2),
+        Column::of(names::OBJECTS, |row: &KindRow| row.objects.into()).header("objects").place(3),
+        Column::of(names::RETAINED_BYTES, |row: &KindRow| row.retained_bytes.into())
+            .header("retained")
+            .place(0),
         Column::table("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)).place(1),
     ])
 }

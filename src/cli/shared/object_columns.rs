@@ -1,6 +1,7 @@
 //! Columns that all answers have whose rows are objects.
 
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_report::column::{Align, Column, Fit};
 use hprof_report::value::Value;
 
@@ -36,27 +37,20 @@ pub(crate) fn named<'c, R>(
     [
         object(move |row| of(row).id),
         class(move |row| of(row).class),
-        Column::text(
-            "label",
-            "a few words that tell it from others of its class: a thread's name, a string's text, the class that a class \
-             object is of, a file's path. At most 120 characters, for people: can change in any version",
-            move |row| of(row).label.into(),
-        )
-        .or_null("there is none"),
+        Column::of(names::LABEL, move |row| of(row).label.into()).or_null("there is none"),
     ]
 }
 
 /// `object`: the ID.
 pub(crate) fn object<'c, R>(id: impl Fn(&R) -> ObjectId + Send + Sync + 'c) -> Column<'c, R> {
-    Column::id("object", "the object's ID", move |row| Value::Id(id(row)))
+    Column::of(names::OBJECT, move |row| Value::Id(id(row)))
 }
 
 /// `class`: the name of its class.
 pub(crate) fn class<'c, R>(
     name: impl for<'r> Fn(&'r R) -> Option<&'r str> + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::text("class", "its class; of a class object `java.lang.Class`", move |row| name(row).into())
-        .or_null("the dump does not say")
+    Column::of(names::CLASS, move |row| name(row).into()).or_null("the dump does not say")
 }
 
 /// The objects in words, in a table: its last column.
@@ -68,14 +62,12 @@ pub(crate) fn described<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -
 pub(crate) fn shallow_bytes<'c, R, T: Into<Value<'static>>>(
     bytes: impl Fn(&R) -> T + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::integer("shallow_bytes", "its own size", move |row| bytes(row).into())
+    Column::of(names::SHALLOW_BYTES, move |row| bytes(row).into())
 }
 
 /// `retained_bytes`: what would be freed with the object.
 pub(crate) fn retained_bytes<'c, R, T: Into<Value<'static>>>(
     bytes: impl Fn(&R) -> T + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::integer("retained_bytes", "what would be freed with it, itself included", move |row| {
-        bytes(row).into()
-    })
+    Column::of(names::RETAINED_BYTES, move |row| bytes(row).into())
 }

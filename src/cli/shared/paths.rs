@@ -1,8 +1,9 @@
 //! How steps of a path and roots are shown.
 
+use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
 use hprof_query::paths::steps::{RootView, Step};
-use hprof_report::column::{Column, Columns, Field, Kind};
+use hprof_report::column::{Column, Columns, Field};
 use hprof_report::escape;
 use hprof_report::value::{Value, id, list, record};
 
@@ -68,87 +69,61 @@ pub(crate) fn describe_step(step: &Step) -> String {
 /// `frame_roots`.
 pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 6] {
     let [object, class, label] = object_columns::named(move |row| named(step(row)));
-    let reference = Column::text(
-        "reference",
-        "how the step before holds it: a field, a static field, `[7]` for an element; of several, one line for people",
-        move |row: &R| step(row).reference.as_deref().into(),
-    );
+    let reference = Column::of(names::REFERENCE, move |row: &R| step(row).reference.as_deref().into());
     let strength =
-        Column::text("strength", "`strong`, `soft`, `weak`, `phantom`, `finalizer`", move |row: &R| {
-            (!is_root(row)).then(|| step(row).strength.name()).into()
-        });
+        Column::of(names::STRENGTH, move |row: &R| (!is_root(row)).then(|| step(row).strength.name()).into());
     let reference = reference.or_null("it is a root, or the dump does not say");
-    let frame_root = Columns::new(holding_columns("", |root: &RootView| root));
-    let frame_roots = Column::new(
-        "frame_roots",
-        Kind::Records(frame_root.fields()),
-        "why it is also a root by a thread's stack, for each of these threads, ten at most; empty where the path starts: \
-         that is in `root`. In CSV threads and frames",
-        move |row: &R| list(step(row).frame_roots.iter().map(|root| frame_root.record(root))),
-    );
+    let frame_root = Columns::new(holding_columns(None, |root: &RootView| root));
+    let frame_roots = Column::nested(names::FRAME_ROOTS, frame_root.fields(), move |row: &R| {
+        list(step(row).frame_roots.iter().map(|root| frame_root.record(root)))
+    });
     let frame_roots = frame_roots.csv(move |row: &R| list(step(row).frame_roots.iter().map(describe_root)));
     [object, class, label, reference, strength.or_null("it is a root"), frame_roots]
 }
 
 /// Columns of a root; `prefix` stands before each key.
-pub(crate) fn root_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
-    let key = |name: &str| format!("{prefix}{name}");
+pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
+    let key = |name: Name| name.within(record);
     let object = [
-        Column::id(key("object"), "the root's ID", move |row: &R| Value::Id(root(row).id)),
-        Column::text(key("class"), "its class", move |row: &R| root(row).class.as_deref().into())
+        Column::of(key(names::OBJECT), move |row: &R| Value::Id(root(row).id)),
+        Column::of(key(names::CLASS), move |row: &R| root(row).class.as_deref().into())
             .or_null("the dump does not say"),
     ];
-    let assumed = Column::new(key("assumed"), Kind::Boolean, "as in `roots`", move |row: &R| {
-        root(row).is_assumed.into()
-    });
-    object.into_iter().chain(holding_columns(prefix, root)).chain([assumed]).collect()
+    let assumed = Column::of(key(names::IS_ASSUMED), move |row: &R| root(row).is_assumed.into());
+    object.into_iter().chain(holding_columns(record, root)).chain([assumed]).collect()
 }
 
-/// Columns of why an object is a root; `prefix` stands before each key.
-fn holding_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
-    let key = |name: &str| format!("{prefix}{name}");
+/// Columns of why an object is a root, within `record`.
+fn holding_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
+    let key = |name: Name| name.within(record);
     [
-        Column::new(
-            key("kinds"),
-            Kind::List(Box::new(Kind::Text)),
-            "all kinds of root that it is; empty if it is `assumed` only",
-            move |row: &R| list(root(row).kinds.iter().map(|kind| kind.name())),
-        ),
-        Column::id(key("thread"), "the thread that it belongs to; of several, the first", move |row: &R| {
+        Column::of(key(names::KINDS), move |row: &R| list(root(row).kinds.iter().map(|kind| kind.name()))),
+        Column::of(key(names::THREAD), move |row: &R| {
             id(root(row).thread.as_ref().and_then(|thread| thread.id))
         })
         .or_null("it has none, or it is not in the dump"),
-        Column::text(key("thread_name"), "its name", move |row: &R| {
+        Column::of(key(names::THREAD_NAME), move |row: &R| {
             root(row).thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
         })
         .or_null("likewise, or the dump does not say"),
-        Column::new(
-            key("frame"),
-            Kind::Record(frame_fields()),
-            "the innermost frame of that thread that holds it; in CSV one text",
-            move |row: &R| frame(root(row)),
-        )
-        .csv(move |row: &R| root(row).frame.as_ref().map(ToString::to_string).into())
-        .or_null("there is none, or the dump does not hold it"),
+        Column::nested(key(names::HELD_BY_FRAME), frame_fields(), move |row: &R| frame(root(row)))
+            .csv(move |row: &R| root(row).frame.as_ref().map(ToString::to_string).into())
+            .or_null("there is none, or the dump does not hold it"),
     ]
 }
 
 fn frame(root: &RootView) -> Value<'_> {
     let Some(frame) = &root.frame else { return Value::Null };
     record([
-        ("class", frame.class.as_deref().into()),
-        ("method", frame.method.as_deref().into()),
-        ("source", frame.source.as_deref().into()),
-        ("line", frame.line().into()),
+        (names::CLASS, frame.class.as_deref().into()),
+        (names::METHOD, frame.method.as_deref().into()),
+        (names::SOURCE, frame.source.as_deref().into()),
+        (names::LINE, frame.line().into()),
     ])
 }
 
 fn frame_fields() -> Vec<Field> {
-    let field = |key: &'static str, kind, meaning| Field::new(key, kind, meaning).or_null("not known");
-    vec![
-        field("class", Kind::Text, "the class of the method"),
-        field("method", Kind::Text, "the method's name"),
-        field("source", Kind::Text, "the source file"),
-        field("line", Kind::Integer, "the line"),
-    ]
+    [names::CLASS, names::METHOD, names::SOURCE, names::LINE]
+        .map(|name| Field::of(name).or_null("not known"))
+        .to_vec()
 }

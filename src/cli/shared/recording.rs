@@ -160,7 +160,7 @@ impl Source for Recorded {
                 file_bytes: Some(*file_bytes),
                 format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
                 created: self.profile.created.as_deref().map(Into::into),
-                damaged: Some(self.is_damaged()),
+                is_damaged: Some(self.is_damaged()),
                 ..json::Dump::default()
             },
         }

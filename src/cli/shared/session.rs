@@ -94,7 +94,7 @@ impl Source for Heap {
             id_bytes: Some(summary.facts().id_bytes),
             created: output::timestamp(summary.facts().created_ms.get()).map(Into::into),
             heap_dump: Some(summary.facts().heap_dump.get()),
-            damaged: Some(summary.is_damaged()),
+            is_damaged: Some(summary.is_damaged()),
             unreachable_bytes: None,
         }
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source;
-use hprof_report::column::{Column, Kind};
+use hprof_query::dictionary::names;
+use hprof_report::column::Column;
 use hprof_report::json::Dump;
 use hprof_report::value::Value;
 
@@ -53,7 +54,7 @@ pub(crate) struct OneDump {
 impl OneDump {
     /// Of a file that is open.
     pub(crate) fn of(source: &impl Source, created_ms: u64) -> Self {
-        let Dump { path, damaged, .. } = source.dump();
+        let Dump { path, is_damaged: damaged, .. } = source.dump();
         Self { path: path.into_owned(), created_ms, damaged }
     }
 
@@ -65,15 +66,10 @@ impl OneDump {
     /// The columns of a dump.
     pub(crate) fn columns<'c, R: 'c>(one: fn(&R) -> &Self) -> [Column<'c, R>; 3] {
         [
-            Column::text("path", "as it was given", move |row: &R| Value::from(&*one(row).path)),
-            Column::new("created", Kind::Time, "when it was made", move |row: &R| {
-                output::timestamp(one(row).created_ms).into()
-            })
-            .or_null("the dump does not say"),
-            Column::boolean("damaged", "whether part of it is missing or unreadable", move |row: &R| {
-                one(row).damaged.into()
-            })
-            .or_null("it was not read"),
+            Column::of(names::PATH, move |row: &R| Value::from(&*one(row).path)),
+            Column::of(names::CREATED, move |row: &R| output::timestamp(one(row).created_ms).into())
+                .or_null("the dump does not say"),
+            Column::of(names::IS_DAMAGED, move |row: &R| one(row).damaged.into()).or_null("it was not read"),
         ]
     }
 }

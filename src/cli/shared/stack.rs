@@ -3,10 +3,11 @@
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
 use hprof_parser::TraceSerial;
+use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
 use hprof_query::threads::frames::NATIVE;
 use hprof_report::answer::{Answer, Line};
-use hprof_report::column::{Column, Columns, Kind};
+use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
 
 /// Columns of space before a frame.
@@ -123,12 +124,9 @@ impl<'a> Stack<'a> {
 /// The column of a row's stack: a list of records in JSON, of texts in CSV.
 pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + Sync + 'a) -> Column<'a, R> {
     let columns = Columns::new(frame(|frame: &Frame| frame));
-    Column::new(
-        "frames",
-        Kind::Records(columns.fields()),
-        "the frames of the trace, innermost first, of which `--depth` may leave out some",
-        move |row| list(stack(row).frames().map(|frame| columns.record(frame))),
-    )
+    Column::nested(names::FRAMES, columns.fields(), move |row| {
+        list(stack(row).frames().map(|frame| columns.record(frame)))
+    })
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
@@ -140,16 +138,12 @@ fn is_native(frame: &Frame) -> bool {
 /// What is known of a frame.
 pub(crate) fn frame<'a, R: 'a>(frame: fn(&R) -> &Frame) -> [Column<'a, R>; 5] {
     [
-        Column::text("class", "the class", move |row| frame(row).class.as_deref().into())
+        Column::of(names::CLASS, move |row| frame(row).class.as_deref().into())
             .or_null("the file does not name it"),
-        Column::text("method", "the method", move |row| frame(row).method.as_deref().into())
+        Column::of(names::METHOD, move |row| frame(row).method.as_deref().into())
             .or_null("the file does not name it"),
-        Column::text("source", "source file", move |row| frame(row).source.as_deref().into())
-            .or_null("not known"),
-        Column::integer("line", "line number", move |row| frame(row).line().into())
-            .or_null("not known, or a native method"),
-        Column::new("native", Kind::Boolean, "whether the method is native", move |row| {
-            is_native(frame(row)).into()
-        }),
+        Column::of(names::SOURCE, move |row| frame(row).source.as_deref().into()).or_null("not known"),
+        Column::of(names::LINE, move |row| frame(row).line().into()).or_null("not known, or a native method"),
+        Column::of(names::IS_NATIVE, move |row| is_native(frame(row)).into()),
     ]
 }

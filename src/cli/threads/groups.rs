@@ -2,12 +2,13 @@
 
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
+use hprof_query::dictionary::names;
 use hprof_query::threads::groups::{Group, Groups, LocalsOfClass};
 use hprof_query::threads::{Question, State, Threads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line, NoRows};
 use hprof_report::column::Target;
-use hprof_report::column::{Column, Columns, Field, Fit, Kind};
+use hprof_report::column::{Column, Columns, Field, Fit};
 use hprof_report::number::{counted, grouped};
 use hprof_report::stacks::thread_dump::Locals;
 use hprof_report::table::Style;
@@ -106,78 +107,45 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Gro
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);
     Columns::new([
-        Column::text(
-            "name",
-            "the name of the threads, with `*` for the numbers in which they differ",
-            |group: &Group| group.name.as_ref().into(),
-        )
-        .or_null("they have none")
-        .header("name")
-        .cell(|group| {
-            let name = group.name.clone().unwrap_or_default();
-            if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+        Column::of(names::NAME, |group: &Group| group.name.as_ref().into())
+            .or_null("they have none")
+            .header("name")
+            .cell(|group| {
+                let name = group.name.clone().unwrap_or_default();
+                if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+            })
+            .fit(Fit::Shorten { priority: 0 })
+            .target(move |group| threads_page(group, &filters)),
+        Column::of(names::THREADS, |group: &Group| group.threads.into()).header("threads").place(1),
+        Column::nested(names::STATES, state_fields(), |group: &Group| {
+            list(group.states.iter().map(|(state, threads)| {
+                record([(names::STATE, state.map(State::name).into()), (names::THREADS, (*threads).into())])
+            }))
         })
-        .fit(Fit::Shorten { priority: 0 })
-        .target(move |group| threads_page(group, &filters)),
-        Column::integer("threads", "how many they are", |group: &Group| group.threads.into())
-            .header("threads")
-            .place(1),
-        Column::new(
-            "states",
-            Kind::Records(state_fields()),
-            "how many are in which state",
-            |group: &Group| {
-                list(group.states.iter().map(|(state, threads)| {
-                    record([("state", state.map(State::name).into()), ("threads", (*threads).into())])
-                }))
-            },
-        )
         .header("state")
         .cell(states)
         .csv(|group| states(group).into())
         .place(2),
-        Column::integer("virtual_threads", "virtual threads among them", |group: &Group| {
-            group.virtual_threads.into()
-        }),
-        Column::boolean(
-            "out_of_memory",
-            "whether one of them ran into an OutOfMemoryError",
-            |group: &Group| group.is_out_of_memory.into(),
-        ),
-        Column::integer(
-            "retained_bytes",
-            "what would be freed with them; a thread that another one dominates counts once",
-            |group: &Group| group.retained_bytes.into(),
-        )
-        .header("retained")
-        .place(0),
-        Column::new(
-            "objects",
-            Kind::List(Box::new(Kind::Id)),
-            "the Thread objects; in CSV with spaces between them",
-            |group: &Group| list(group.objects.iter().map(|object| id(*object))),
-        )
+        Column::of(names::VIRTUAL_THREADS, |group: &Group| group.virtual_threads.into()),
+        Column::of(names::IS_OUT_OF_MEMORY, |group: &Group| group.is_out_of_memory.into()),
+        Column::of(names::RETAINED_BYTES, |group: &Group| group.retained_bytes.into())
+            .header("retained")
+            .place(0),
+        Column::of(names::THREAD_OBJECTS, |group: &Group| {
+            list(group.objects.iter().map(|object| id(*object)))
+        })
         .csv(|group| {
             let ids: Vec<String> = group.objects.iter().map(|object| format!("{object:#x}")).collect();
             ids.join(" ").into()
         }),
-        Column::new(
-            "frames",
-            Kind::Records(frames.fields()),
-            "their stack, innermost frame first; in CSV one text, frames separated by ` < `",
-            move |group: &Group| list(group.frames.iter().map(|frame| frames.record(frame))),
-        )
+        Column::nested(names::FRAMES, frames.fields(), move |group: &Group| {
+            list(group.frames.iter().map(|frame| frames.record(frame)))
+        })
         .csv(|group| group.frames.iter().map(ToString::to_string).collect::<Vec<_>>().join(" < ").into()),
-        Column::integer("frames_left_out", "frames that `--depth` leaves out", |group: &Group| {
-            group.frames_left_out.into()
-        }),
-        Column::new(
-            "locals",
-            Kind::Records(locals.fields()),
-            "what their stacks hold, by class, what retains most first; threads that hold themselves do not count. In CSV a \
-             text for each, separated by `; `",
-            move |group: &Group| list(group.locals.iter().map(|held| locals.record(held))),
-        )
+        Column::of(names::FRAMES_LEFT_OUT, |group: &Group| group.frames_left_out.into()),
+        Column::nested(names::LOCALS, locals.fields(), move |group: &Group| {
+            list(group.locals.iter().map(|held| locals.record(held)))
+        })
         .csv(move |group| {
             let one = |held: &LocalsOfClass| {
                 let class = summary.and_then(|summary| object::class_name(summary, held.class));
@@ -190,47 +158,24 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Gro
 
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass> {
     Columns::new([
-        Column::text("class", "the class of these objects", move |held: &LocalsOfClass| {
-            class_name(summary, held.class)
-        })
-        .or_null("the dump does not name it"),
-        Column::new(
-            "methods",
-            Kind::List(Box::new(Kind::Text)),
-            "the methods whose frames hold them, innermost first, those of the JDK last; none where no frame is known",
-            |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str)),
-        ),
-        Column::integer(
-            "objects",
-            "how many they are in all threads of the group, each counted once",
-            |held: &LocalsOfClass| held.objects.into(),
-        ),
-        Column::integer("shallow_bytes", "what they take", |held: &LocalsOfClass| held.shallow_bytes.into()),
-        Column::integer(
-            "retained_bytes",
-            "what they retain by the dominator tree; one that another of them dominates counts once. Those of one class can \
-             be in what another retains",
-            |held: &LocalsOfClass| held.retained_bytes.into(),
-        ),
+        Column::of(names::CLASS, move |held: &LocalsOfClass| class_name(summary, held.class))
+            .or_null("the dump does not name it"),
+        Column::of(names::METHODS, |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str))),
+        Column::of(names::OBJECTS, |held: &LocalsOfClass| held.objects.into()),
+        Column::of(names::SHALLOW_BYTES, |held: &LocalsOfClass| held.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |held: &LocalsOfClass| held.retained_bytes.into()),
     ])
 }
 
 fn state_fields() -> Vec<Field> {
-    vec![
-        Field::new("state", Kind::Text, "as in a row of a thread").or_null("not known"),
-        Field::new("threads", Kind::Integer, "threads of the group in this state"),
-    ]
+    vec![Field::of(names::STATE).or_null("not known"), Field::of(names::THREADS)]
 }
 
 fn beside() -> Columns<'static, Groups> {
     Columns::new([
-        Column::integer("matching.rows", "groups, also those that `--top` leaves out", |of: &Groups| {
-            of.matching.into()
-        }),
-        Column::integer("matching.threads", "threads in all of them", |of: &Groups| of.threads.into()),
-        Column::integer("matching.retained_bytes", "what these retain together", |of: &Groups| {
-            of.retained_bytes.into()
-        }),
+        Column::of(names::MATCHING.dot(names::ROWS), |of: &Groups| of.matching.into()),
+        Column::of(names::MATCHING.dot(names::THREADS), |of: &Groups| of.threads.into()),
+        Column::of(names::MATCHING.dot(names::RETAINED_BYTES), |of: &Groups| of.retained_bytes.into()),
     ])
 }
 

@@ -4,12 +4,13 @@ use rayon::prelude::*;
 
 use hprof_index::Quiet;
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_query::dictionary::names;
 use hprof_query::threads::{
     Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
 };
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line, NoRows};
-use hprof_report::column::{Column, Columns, Field, Fit, Kind};
+use hprof_report::column::{Column, Columns, Field, Fit};
 use hprof_report::number::grouped;
 use hprof_report::stacks::thread_dump::{self, Locals};
 use hprof_report::table::Style;
@@ -110,139 +111,88 @@ fn retained(bytes: Option<u64>) -> String {
 fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
     Columns::new([
-        Column::id("object", "the Thread object", |thread: &Thread| id(thread.object))
-            .header("object")
-            .place(5),
-        Column::text("class", "its class", move |thread: &Thread| class_name(summary, thread.class))
+        Column::of(names::OBJECT, |thread: &Thread| id(thread.object)).header("object").place(5),
+        Column::of(names::CLASS, move |thread: &Thread| class_name(summary, thread.class))
             .or_null("the dump does not name it"),
-        Column::text(
-            "name",
-            "its name. It is cut at 4,096 characters, and at 120 once long names have together more characters than the \
-             dump has bytes, and 2^22",
-            |thread: &Thread| thread.name.as_ref().into(),
-        )
-        .or_null("the dump has none")
-        .header("name")
-        .cell(|thread| {
-            let name = thread.name.clone().unwrap_or_default();
-            if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
-        })
-        .fit(Fit::Cut { priority: 2 }),
-        Column::new("thread_id", Kind::Signed, "what `Thread.threadId()` returns", |thread: &Thread| {
-            thread.thread_id.into()
-        })
-        .or_null("not known"),
-        Column::boolean("daemon", "whether the JVM exits without waiting for it; of virtual threads true", |thread: &Thread| {
-            thread.is_daemon.into()
-        })
-        .or_null("not known"),
-        Column::new("priority", Kind::Signed, "1 to 10; of virtual threads 5", |thread: &Thread| {
-            thread.priority.into()
-        })
-        .or_null("not known")
-        .header("prio")
-        .fit(Fit::Secondary { priority: 0 })
-        .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
-        .place(2),
-        Column::text(
-            "group",
-            "the name of its group; of virtual threads `VirtualThreads`",
-            |thread: &Thread| thread.group.as_ref().into(),
-        )
-        .or_null("it has none, or it is not known")
-        .header("group")
-        .fit(Fit::Secondary { priority: 1 })
-        .place(4),
-        Column::boolean("virtual", "whether it is a virtual thread", |thread: &Thread| {
-            (thread.kind == ThreadKind::Virtual).into()
-        })
-        .header("kind")
-        .fit(Fit::Secondary { priority: 2 })
-        .cell(|thread| {
-            let kind = match (thread.kind, thread.is_daemon) {
-                (ThreadKind::Virtual, _) => "virtual",
-                (ThreadKind::Platform, Some(true)) => "daemon",
-                (ThreadKind::Platform, _) => "",
-            };
-            kind.to_owned()
-        })
-        .place(3),
-        Column::text(
-            "state",
-            "`NEW`, `RUNNABLE`, `BLOCKED`, `WAITING`, `TIMED_WAITING` or `TERMINATED`",
-            |thread: &Thread| thread.doing.state.map(State::name).into(),
-        )
-        .or_null("not known")
-        .header("state")
-        .place(1),
-        Column::text("waiting", "how it waits: `sleeping`, `on object monitor` or `parking`", |thread: &Thread| {
-            thread.doing.wait.map(Wait::name).into()
-        })
-        .or_null("it does not wait, or it is not known"),
-        Column::boolean(
-            "out_of_memory",
-            "whether it ran into an OutOfMemoryError: its innermost frame makes one, as when HotSpot dumps the heap for it; if \
-             there is no such thread, its stack holds one",
-            |thread: &Thread| thread.is_out_of_memory.into(),
-        ),
-        Column::id("blocker", "what `Thread.parkBlocker` refers to", |thread: &Thread| {
-            id(thread.blocker.map(|blocker| blocker.id))
-        })
-        .or_null("null"),
-        Column::text("blocker_class", "its class", move |thread: &Thread| {
+        Column::of(names::NAME, |thread: &Thread| thread.name.as_ref().into())
+            .or_null("the dump has none")
+            .header("name")
+            .cell(|thread| {
+                let name = thread.name.clone().unwrap_or_default();
+                if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+            })
+            .fit(Fit::Cut { priority: 2 }),
+        Column::of(names::THREAD_ID, |thread: &Thread| thread.thread_id.into()).or_null("not known"),
+        Column::of(names::IS_DAEMON, |thread: &Thread| thread.is_daemon.into()).or_null("not known"),
+        Column::of(names::PRIORITY, |thread: &Thread| thread.priority.into())
+            .or_null("not known")
+            .header("prio")
+            .fit(Fit::Secondary { priority: 0 })
+            .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
+            .place(2),
+        Column::of(names::THREAD_GROUP, |thread: &Thread| thread.group.as_ref().into())
+            .or_null("it has none, or it is not known")
+            .header("group")
+            .fit(Fit::Secondary { priority: 1 })
+            .place(4),
+        Column::of(names::IS_VIRTUAL, |thread: &Thread| (thread.kind == ThreadKind::Virtual).into())
+            .header("kind")
+            .fit(Fit::Secondary { priority: 2 })
+            .cell(|thread| {
+                let kind = match (thread.kind, thread.is_daemon) {
+                    (ThreadKind::Virtual, _) => "virtual",
+                    (ThreadKind::Platform, Some(true)) => "daemon",
+                    (ThreadKind::Platform, _) => "",
+                };
+                kind.to_owned()
+            })
+            .place(3),
+        Column::of(names::STATE, |thread: &Thread| thread.doing.state.map(State::name).into())
+            .or_null("not known")
+            .header("state")
+            .place(1),
+        Column::of(names::WAITING, |thread: &Thread| thread.doing.wait.map(Wait::name).into())
+            .or_null("it does not wait, or it is not known"),
+        Column::of(names::IS_OUT_OF_MEMORY, |thread: &Thread| thread.is_out_of_memory.into()),
+        Column::of(names::BLOCKER, |thread: &Thread| id(thread.blocker.map(|blocker| blocker.id)))
+            .or_null("null"),
+        Column::of(names::BLOCKER_CLASS, move |thread: &Thread| {
             class_name(summary, thread.blocker.and_then(|blocker| blocker.class))
         })
         .or_null("no `blocker`, or the dump does not name its class"),
-        Column::id("carrier", "of a mounted virtual thread, the thread that carries it", |thread: &Thread| {
-            id(thread.carrier)
-        })
-        .or_null("it is none"),
-        Column::integer("shallow_bytes", "its shallow size", |thread: &Thread| thread.shallow_bytes.into()),
-        Column::integer("retained_bytes", "its retained size", |thread: &Thread| {
-            thread.retained_bytes.into()
-        })
-        .or_null("it is unreachable")
-        .header("retained")
-        .cell(|thread| retained(thread.retained_bytes))
-        .place(0),
-        Column::new(
-            "frames",
-            Kind::Records(frames.fields()),
-            "its stack, innermost frame first",
-            move |thread: &Thread| list(thread.frames.iter().map(|frame| frames.record(frame))),
-        ),
-        Column::integer("frames_left_out", "frames that `--depth` leaves out", |thread: &Thread| {
-            thread.frames_left_out.into()
+        Column::of(names::CARRIER, |thread: &Thread| id(thread.carrier)).or_null("it is none"),
+        Column::of(names::SHALLOW_BYTES, |thread: &Thread| thread.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |thread: &Thread| thread.retained_bytes.into())
+            .or_null("it is unreachable")
+            .header("retained")
+            .cell(|thread| retained(thread.retained_bytes))
+            .place(0),
+        Column::nested(names::FRAMES, frames.fields(), move |thread: &Thread| {
+            list(thread.frames.iter().map(|frame| frames.record(frame)))
         }),
-        Column::new(
-            "locals",
-            Kind::Records(locals.fields()),
-            "what its stack holds in no known frame",
-            move |thread: &Thread| list(thread.locals.iter().map(|local| locals.record(local))),
-        ),
+        Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
+        Column::nested(names::LOCALS_OF_NO_FRAME, locals.fields(), move |thread: &Thread| {
+            list(thread.locals.iter().map(|local| locals.record(local)))
+        }),
     ])
 }
 
 fn frame_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, StackFrame> {
     let locals = local_columns(summary);
-    let locals_column = Column::new(
-        "locals",
-        Kind::Records(locals.fields()),
-        "what it holds, each object once",
-        move |stack: &StackFrame| list(stack.locals.iter().map(|local| locals.record(local))),
-    );
+    let locals_column = Column::nested(names::LOCALS, locals.fields(), move |stack: &StackFrame| {
+        list(stack.locals.iter().map(|local| locals.record(local)))
+    });
     Columns::new(stack::frame(|stack: &StackFrame| &stack.frame).into_iter().chain([locals_column]))
 }
 
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
     Columns::new([
-        Column::id("object", "the object", |local: &Local| id(local.object.id)),
-        Column::text("class", "its class", move |local: &Local| class_name(summary, local.object.class))
+        Column::of(names::OBJECT, |local: &Local| id(local.object.id)),
+        Column::of(names::CLASS, move |local: &Local| class_name(summary, local.object.class))
             .or_null("the dump does not name it"),
-        Column::text("label", "what tells it from others", |local: &Local| local.label.as_ref().into())
-            .or_null("it has none"),
-        Column::text("kind", "the kind of root that it is", |local: &Local| local.kind.name().into()),
-        Column::integer("retained_bytes", "its retained size", |local: &Local| local.retained_bytes.into())
+        Column::of(names::LABEL, |local: &Local| local.label.as_ref().into()).or_null("it has none"),
+        Column::of(names::KIND, |local: &Local| local.kind.name().into()),
+        Column::of(names::RETAINED_BYTES, |local: &Local| local.retained_bytes.into())
             .or_null("it is unreachable"),
     ])
 }
@@ -253,24 +203,14 @@ pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) 
 }
 
 fn beside() -> Columns<'static, Found> {
-    let states = vec![
-        Field::new("state", Kind::Text, "as in a row").or_null("not known"),
-        Field::new("threads", Kind::Integer, "threads that match in this state"),
-    ];
+    let states = vec![Field::of(names::STATE).or_null("not known"), Field::of(names::THREADS)];
     Columns::new([
-        Column::new(
-            "states",
-            Kind::Records(states),
-            "threads that match by state, also those that `--top` leaves out",
-            |found: &Found| {
-                list(found.states.iter().map(|(state, threads)| {
-                    record([("state", state.map(State::name).into()), ("threads", (*threads).into())])
-                }))
-            },
-        ),
-        Column::integer("virtual_threads", "virtual threads among those that match", |found: &Found| {
-            found.virtual_threads.into()
+        Column::nested(names::STATES, states, |found: &Found| {
+            list(found.states.iter().map(|(state, threads)| {
+                record([(names::STATE, state.map(State::name).into()), (names::THREADS, (*threads).into())])
+            }))
         }),
+        Column::of(names::VIRTUAL_THREADS, |found: &Found| found.virtual_threads.into()),
         super::matching(|found: &Found| found.matching),
         super::left_out(|found: &Found| found.matching.saturating_sub(found.rows.len() as u64)),
     ])

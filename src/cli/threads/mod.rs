@@ -7,6 +7,7 @@ mod started;
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_query::objects::selection::{ThreadPattern, object_id};
 use hprof_query::recordings::started_threads;
 use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
@@ -268,13 +269,12 @@ fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<
 
 /// How many threads match.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
-    let meaning = "threads that match, also those that `--top` leaves out";
-    Column::integer("matching.rows", meaning, move |of: &R| count(of).into())
+    Column::of(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
 }
 
 /// How many of them have no row.
 fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
-    Column::integer("left_out", "those that `--top` leaves out", move |of: &R| count(of).into())
+    Column::of(names::LEFT_OUT, move |of: &R| count(of).into())
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -1,6 +1,7 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
 use hprof_parser::TraceSerial;
+use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::started_threads::{self, Answer as Found, Question};
@@ -48,48 +49,30 @@ fn trace(thread: &StartedThread) -> Option<TraceSerial> {
 
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {
     Columns::new([
-        Column::integer("thread", "serial number", |thread: &&StartedThread| thread.serial.into())
+        Column::of(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into())
             .header("thread")
             .cell(|thread| thread.serial.to_string())
             .place(0),
-        Column::id(
-            "object",
-            "the Thread object. In texts not always the one in the HEAP DUMP",
-            |thread: &&StartedThread| id(thread.object),
-        )
-        .header("object")
-        .place(1),
-        Column::text("name", "the thread's name; may be empty", |thread: &&'a StartedThread| {
-            Value::from(&thread.name)
-        })
-        .header("name")
-        .fit(Fit::Cut { priority: 0 }),
-        Column::text("group", "the name of its group; may be empty", |thread: &&'a StartedThread| {
-            Value::from(&thread.group)
-        })
-        .header("group")
-        .fit(Fit::Secondary { priority: 0 })
-        .cell(|thread| match &thread.parent_group {
-            Some(parent) => format!("{} in {parent}", thread.group),
-            None => thread.group.clone(),
-        })
-        .place(4),
-        Column::text("parent_group", "the name of the group's parent", |thread: &&'a StartedThread| {
-            thread.parent_group.as_ref().into()
-        })
-        .or_null("in texts; not stated"),
-        Column::integer(
-            "trace",
-            "serial number of the trace where it was started",
-            |thread: &&StartedThread| trace(thread).into(),
-        )
-        .or_null("in texts; none")
-        .header("trace")
-        .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
-        .place(2),
-        Column::boolean("ended", "whether it ended", |thread: &&StartedThread| thread.ended.into())
-            .header("ended")
-            .place(3),
+        Column::of(names::OBJECT, |thread: &&StartedThread| id(thread.object)).header("object").place(1),
+        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&thread.name))
+            .header("name")
+            .fit(Fit::Cut { priority: 0 }),
+        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&thread.group))
+            .header("group")
+            .fit(Fit::Secondary { priority: 0 })
+            .cell(|thread| match &thread.parent_group {
+                Some(parent) => format!("{} in {parent}", thread.group),
+                None => thread.group.clone(),
+            })
+            .place(4),
+        Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_ref().into())
+            .or_null("in texts; not stated"),
+        Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
+            .or_null("in texts; none")
+            .header("trace")
+            .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
+            .place(2),
+        Column::of(names::IS_ENDED, |thread: &&StartedThread| thread.ended.into()).header("ended").place(3),
     ])
 }
 

@@ -19,7 +19,7 @@ use crate::model::tables::{ClassKind, ClassRow};
 
 /// Origin of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub enum LayoutSource {
     /// Fitted to the distances between objects.
     Distances,
@@ -38,8 +38,10 @@ pub struct Fit {
     #[serde(flatten)]
     pub layout: Layout,
     /// Origin of the layout.
+    #[serde(rename = "layout_source")]
     pub source: LayoutSource,
     /// `true` if instance sizes are those that class dumps state.
+    #[serde(rename = "is_size_stated")]
     pub sizes_stated: bool,
     /// Agreement with the measurements.
     pub evidence: Evidence,

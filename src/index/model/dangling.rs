@@ -14,6 +14,7 @@ pub struct MissingObjects {
     /// Number of distinct missing objects.
     pub objects: u64,
     /// `true` if `objects` is a lower bound.
+    #[serde(rename = "is_incomplete")]
     pub more: bool,
 }
 

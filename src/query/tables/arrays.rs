@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Prepared, Question, Table,
-    Wanted, classes,
+    Batch, Chunk, Column, Context, Definition, Lookup, Names, Operator, Prepared, Question, Table, Wanted,
+    classes,
 };
+use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use hprof_index::model::tables::ClassKind;
 
@@ -35,14 +36,13 @@ pub(super) fn definition() -> Definition {
         meaning: "An array".into(),
         order: "by id".into(),
         columns: vec![
-            Column::new("id", Kind::Id, "its object ID"),
-            Column::new("class_id", Kind::Id, "its class").or_null("the dump holds no class object of it"),
-            Column::new("class", Kind::Name, "the name of its class"),
-            Column::new("element", Kind::Name, "`object`, or the primitive type of its elements"),
-            Column::new("length", Kind::Integer, "its elements").or_null("its record cannot be read"),
-            Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
-            Column::new("retained_bytes", Kind::Integer, "what would be freed with it")
-                .or_null("it is unreachable"),
+            Column::of(names::OBJECT),
+            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS).few(),
+            Column::of(names::ELEMENT).few(),
+            Column::of(names::LENGTH).or_null("its record cannot be read"),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
         ],
     }
 }

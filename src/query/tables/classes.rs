@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
 };
 use crate::classes::histogram;
+use crate::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 
@@ -24,17 +25,15 @@ pub(super) fn definition() -> Definition {
         meaning: "A class: loaded, or an array class of which there are objects".into(),
         order: "by number".into(),
         columns: vec![
-            Column::new("id", Kind::Id, "ID of its class object").or_null(no_object),
-            Column::new("name", Kind::Name, "its name, as in Java source"),
-            Column::new("loader_id", Kind::Id, "its class loader").or_null("the boot loader"),
-            Column::new("super_id", Kind::Id, "its superclass")
-                .or_null("it has none, or the dump does not say"),
-            Column::new("number", Kind::Integer, "its number in this dump, which is never null"),
-            Column::new("instances", Kind::Integer, "its objects, without those of subclasses"),
-            Column::new("shallow_bytes", Kind::Integer, "what they take"),
-            Column::new("loader_class", Kind::Name, "the class of its class loader")
-                .or_null("the boot loader, or the dump does not say"),
-            Column::new("package", Kind::Name, "its package; empty for none"),
+            Column::of(names::CLASS_OBJECT).or_null(no_object),
+            Column::of(names::CLASS).few(),
+            Column::of(names::LOADER_OBJECT).or_null("the boot loader"),
+            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
+            Column::of(names::CLASS_NUMBER),
+            Column::of(names::INSTANCES),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
+            Column::of(names::PACKAGE).few(),
         ],
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::dictionary::{self, Key};
+
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -32,6 +34,19 @@ impl Kind {
     }
 }
 
+impl From<dictionary::Kind> for Kind {
+    /// The type in a table. What is a list or a record in JSON is a text.
+    fn from(kind: dictionary::Kind) -> Self {
+        match kind {
+            dictionary::Kind::Id => Self::Id,
+            dictionary::Kind::Integer | dictionary::Kind::Signed => Self::Integer,
+            dictionary::Kind::Float => Self::Real,
+            dictionary::Kind::Boolean => Self::Boolean,
+            _ => Self::Text,
+        }
+    }
+}
+
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -49,12 +64,19 @@ pub struct Column {
 
 impl Column {
     /// A column that is never null.
-    pub fn new(
-        name: impl Into<Cow<'static, str>>,
-        kind: Kind,
-        meaning: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn of(key: impl Into<Key>) -> Self {
+        let Key { text, name, kind } = key.into();
+        Self { name: text, kind: kind.into(), meaning: name.meaning.into(), null: None, is_secret: false }
+    }
+
+    /// A field of a class, which is never null.
+    pub fn field(name: String, kind: Kind, meaning: String) -> Self {
         Self { name: name.into(), kind, meaning: meaning.into(), null: None, is_secret: false }
+    }
+
+    /// The same, with few different texts.
+    pub fn few(self) -> Self {
+        Self { kind: Kind::Name, ..self }
     }
 
     /// The same, but it may be null.

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
 };
+use crate::dictionary::names;
 use crate::objects::reader::Bits;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;
@@ -26,17 +27,14 @@ pub(super) fn definition() -> Definition {
         meaning: "A field that a class declares".into(),
         order: "by class; instance fields first".into(),
         columns: vec![
-            Column::new("class_id", Kind::Id, "the class").or_null("the dump holds no class object of it"),
-            Column::new("class", Kind::Name, "the name of the class"),
-            Column::new("name", Kind::Name, "its name"),
-            Column::new("type", Kind::Name, "its type: `int`, ..., or `object`"),
-            Column::new("number", Kind::Integer, "its place among the fields of the class, from 0"),
-            Column::new("static", Kind::Boolean, "whether it is a static field"),
-            Column::new("to_id", Kind::Id, "what a static field refers to")
-                .or_null("it refers to nothing, or is no static field"),
-            Column::new("value", Kind::Text, "the value of a static field that is no reference")
-                .or_null(instance)
-                .secret(),
+            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS).few(),
+            Column::of(names::NAME).few(),
+            Column::of(names::TYPE).few(),
+            Column::of(names::FIELD_NUMBER),
+            Column::of(names::IS_STATIC),
+            Column::of(names::TARGET).or_null("it refers to nothing, or is no static field"),
+            Column::of(names::VALUE).or_null(instance).secret(),
         ],
     }
 }

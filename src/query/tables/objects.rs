@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Prepared, Question,
-    Table, Wanted, classes,
+    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Prepared, Question, Table,
+    Wanted, classes,
 };
+use crate::dictionary::names;
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
 use crate::objects::heaps;
@@ -52,19 +53,16 @@ pub(super) fn definition() -> Definition {
         meaning: "An object: an instance, an array or a class object".into(),
         order: "by id".into(),
         columns: vec![
-            Column::new("id", Kind::Id, "its object ID"),
-            Column::new("class_id", Kind::Id, "its class").or_null("the dump holds no class object of it"),
-            Column::new("class", Kind::Name, "the name of its class").or_null("the dump does not say"),
-            Column::new("kind", Kind::Name, "`instance`, `object_array`, `primitive_array` or `class`"),
-            Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
-            Column::new("retained_bytes", Kind::Integer, "what would be freed with it").or_null(unreachable),
-            Column::new("depth", Kind::Integer, "its dominators: 0 if only the roots dominate it")
-                .or_null(unreachable),
-            Column::new("dominator_id", Kind::Id, "its immediate dominator")
-                .or_null("only the roots dominate it, or it is unreachable"),
-            Column::new("reachable", Kind::Boolean, "whether a root leads to it"),
-            Column::new("heap", Kind::Name, "the heap that it is in")
-                .or_null("only Android dumps distinguish heaps"),
+            Column::of(names::OBJECT),
+            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS).few().or_null("the dump does not say"),
+            Column::of(names::KIND).few(),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::RETAINED_BYTES).or_null(unreachable),
+            Column::of(names::DEPTH).or_null(unreachable),
+            Column::of(names::DOMINATOR).or_null("only the roots dominate it, or it is unreachable"),
+            Column::of(names::IS_REACHABLE),
+            Column::of(names::HEAP).few().or_null("only Android dumps distinguish heaps"),
         ],
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
 };
 use crate::classes::suggestions;
+use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Bits, Place, Record};
 use hprof_index::model::summary::ClassNumber;
@@ -226,21 +227,20 @@ type Wants<'a> = (&'a str, BasicType);
 /// name that a column before it has, whatever the case, gets a number behind it.
 fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
     let mut columns = vec![
-        Column::new("id", Kind::Id, "its object ID"),
-        Column::new("class", Kind::Name, "the name of its class"),
-        Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
-        Column::new("retained_bytes", Kind::Integer, "what would be freed with it")
-            .or_null("it is unreachable"),
-        Column::new("length", Kind::Integer, "elements of an array").or_null("it is no array"),
+        Column::of(names::OBJECT),
+        Column::of(names::CLASS).few(),
+        Column::of(names::SHALLOW_BYTES),
+        Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
+        Column::of(names::LENGTH).or_null("it is no array"),
     ];
-    let mut names: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
+    let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();
     let is_instance = context.summary.class(class).is_some_and(|class| class.kind() == ClassKind::Instance);
     let slots = context.objects.slots(class).take(if is_instance { MAX_COLUMNS } else { 0 });
     for slot in slots {
         let mut name = slot.name.to_owned();
         let mut number = 2;
-        while !names.insert(name.to_lowercase()) {
+        while !taken.insert(name.to_lowercase()) {
             name = format!("{}_{number}", slot.name);
             number += 1;
         }
@@ -252,7 +252,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
             _ => Kind::Integer,
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
-        let column = Column::new(name, kind, format!("field `{}` of {owner}", slot.name))
+        let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
             .or_null("its record has none");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };
         columns.push(column);

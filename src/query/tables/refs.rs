@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
-    Wanted,
+    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Question, Table, Wanted,
 };
+use crate::dictionary::names;
 use crate::objects::reader::Record;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::strength::{Strength, is_referent};
@@ -56,23 +56,11 @@ pub(super) fn definition() -> Definition {
         meaning: "A reference from one object to another".into(),
         order: "by from_id; the references to class objects last, by to_id and from_id".into(),
         columns: vec![
-            Column::new("from_id", Kind::Id, "the object that refers"),
-            Column::new(
-                "field",
-                Kind::Text,
-                "the field or static field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<java frame>`",
-            ),
-            Column::new(
-                "to_id",
-                Kind::Id,
-                "the object that it refers to; of a dangling reference not in the dump",
-            ),
-            Column::new(
-                "kind",
-                Kind::Name,
-                "`field`, `element`, `static`, `class`, `super`, `loader` or `local`",
-            ),
-            Column::new("strength", Kind::Name, "`strong`, `soft`, `weak`, `phantom` or `finalizer`"),
+            Column::of(names::REFERRER),
+            Column::of(names::REFERENCE),
+            Column::of(names::TARGET),
+            Column::of(names::KIND).few(),
+            Column::of(names::STRENGTH).few(),
         ],
     }
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
 };
+use crate::dictionary::names;
 
 /// A row a root.
 pub(super) struct Roots<'a> {
@@ -20,18 +21,12 @@ pub(super) fn definition() -> Definition {
         meaning: "A GC root whose object is in the dump; an object can have several".into(),
         order: "as in the dump".into(),
         columns: vec![
-            Column::new("object_id", Kind::Id, "the object"),
-            Column::new("kind", Kind::Name, "why it is a root, as `roots` says"),
-            Column::new("thread_id", Kind::Id, "the thread that it belongs to")
-                .or_null("it belongs to none, or to one that is not in the dump"),
-            Column::new("frame", Kind::Integer, "the number of the frame in the thread's stack, from 0")
-                .or_null("it has none"),
-            Column::new("class", Kind::Name, "the object's class").or_null("the dump does not say"),
-            Column::new(
-                "assumed",
-                Kind::Boolean,
-                "whether the dump does not name it: classes of the boot loader, where there are no sticky classes",
-            ),
+            Column::of(names::OBJECT),
+            Column::of(names::KIND).few(),
+            Column::of(names::THREAD).or_null("it belongs to none, or to one that is not in the dump"),
+            Column::of(names::FRAME_NUMBER).or_null("it has none"),
+            Column::of(names::CLASS).few().or_null("the dump does not say"),
+            Column::of(names::IS_ASSUMED),
         ],
     }
 }

@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
+use super::{Batch, Chunk, Column, Context, Definition, Lookup, Operator, Question, Table, Wanted};
+use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Characters, Record};
 use crate::strings::contents;
@@ -79,24 +80,12 @@ pub(super) fn definition() -> Definition {
         meaning: "An instance of java.lang.String".into(),
         order: "by id".into(),
         columns: vec![
-            Column::new("id", Kind::Id, "its object ID"),
-            Column::new(
-                "text",
-                Kind::Text,
-                "what it says, up to 1,048,576 characters; a surrogate without its other half is `\\udXXX`",
-            )
-            .or_null(none)
-            .secret(),
-            Column::new("length", Kind::Integer, "UTF-16 units, as `String.length()` says").or_null(none),
-            Column::new(
-                "hash",
-                Kind::Integer,
-                "hash of the text (XXH3, 64 bits, signed), the same for the same text in every dump",
-            )
-            .or_null(none),
-            Column::new("array_id", Kind::Id, "the array that holds its characters").or_null("it has none"),
-            Column::new("array_bytes", Kind::Integer, "what the array takes; Strings may share one")
-                .or_null("the array is not in the dump"),
+            Column::of(names::OBJECT),
+            Column::of(names::TEXT).or_null(none).secret(),
+            Column::of(names::LENGTH).or_null(none),
+            Column::of(names::HASH).or_null(none),
+            Column::of(names::ARRAY).or_null("it has none"),
+            Column::of(names::ARRAY_BYTES).or_null("the array is not in the dump"),
         ],
     }
 }

@@ -24,6 +24,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, signals};
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
+use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -201,7 +202,7 @@ struct Directory<'a>(&'a Path, bool);
 
 impl Source for Directory<'_> {
     fn dump(&self) -> Dump<'_> {
-        Dump { path: self.0.to_string_lossy(), damaged: Some(self.1), ..Dump::default() }
+        Dump { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..Dump::default() }
     }
 
     fn is_damaged(&self) -> bool {
@@ -220,40 +221,26 @@ fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
 
 fn columns() -> Columns<'static, Recording> {
     Columns::new([
-        Column::integer("agent", "number of the connection, from 1", |row: &Recording| {
-            u64::from(row.agent).into()
-        })
-        .header("agent"),
-        Column::text("peer", "address and port from which it connected", |row: &Recording| {
-            Value::from(&row.peer)
-        })
-        .header("from"),
-        Column::text("format", "`hprof` (binary) or `text`", |row: &Recording| row.form.name().into())
-            .header("format"),
-        Column::integer("bytes", "length of the file", |row: &Recording| row.bytes.into()).header("bytes"),
-        Column::integer("records", "whole records in it", |row: &Recording| row.records.into())
+        Column::of(names::CONNECTION, |row: &Recording| u64::from(row.agent).into()).header("agent"),
+        Column::of(names::PEER, |row: &Recording| Value::from(&row.peer)).header("from"),
+        Column::of(names::FORMAT, |row: &Recording| row.form.name().into()).header("format"),
+        Column::of(names::FILE_BYTES, |row: &Recording| row.bytes.into()).header("bytes"),
+        Column::of(names::RECORD_COUNT, |row: &Recording| row.records.into())
             .or_null("it is a text")
             .header("records"),
-        Column::text(
-            "state",
-            "`complete`: the connection was closed at the end of a record, or of a line, and no heap dump or section was \
-             open; `truncated`; `damaged`: it contains an unknown record, behind which nothing could be followed",
-            |row: &Recording| {
-                match row.state {
-                    State::Complete => "complete",
-                    State::Truncated(_) => "truncated",
-                    State::Damaged(_) => "damaged",
-                }
-                .into()
-            },
-        )
-        .header("state"),
-        Column::text("file", "its path. Bytes that are not UTF-8 are replaced by U+FFFD", |row: &Recording| {
-            row.file.to_string_lossy().into_owned().into()
+        Column::of(names::STATE, |row: &Recording| {
+            match row.state {
+                State::Complete => "complete",
+                State::Truncated(_) => "truncated",
+                State::Damaged(_) => "damaged",
+            }
+            .into()
         })
-        .header("file")
-        .fit(Fit::Wrap),
-        Column::text("reason", "why it is not complete", |row: &Recording| match &row.state {
+        .header("state"),
+        Column::of(names::FILE, |row: &Recording| row.file.to_string_lossy().into_owned().into())
+            .header("file")
+            .fit(Fit::Wrap),
+        Column::of(names::INCOMPLETE_REASON, |row: &Recording| match &row.state {
             State::Complete => Value::Null,
             State::Truncated(why) | State::Damaged(why) => Value::from(why),
         })
@@ -268,7 +255,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "listen",
         variant: "",
         about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
-                `dump.damaged` whether a recording in it is not complete.",
+                `dump.is_damaged` whether a recording in it is not complete.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

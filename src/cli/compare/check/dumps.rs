@@ -105,7 +105,7 @@ fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
         file_bytes: dump.file_bytes,
         id_bytes: dump.id_bytes,
         heap_dump: dump.heap_dump,
-        damaged: dump.damaged,
+        is_damaged: dump.is_damaged,
         unreachable_bytes: dump.unreachable_bytes,
     }
 }

@@ -17,6 +17,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
 use hprof_query::check::{Rule, Severity, Status};
+use hprof_query::dictionary::names;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
@@ -310,26 +311,23 @@ fn finish(run: Run) -> anyhow::Result<Outcome> {
 }
 
 fn beside<'a>() -> Columns<'a, &'a Run> {
-    let is_read =
-        Column::boolean("read", "whether it could be read", |looked: &Looked| looked.is_read.into());
+    let is_read = Column::of(names::IS_READABLE, |looked: &Looked| looked.is_read.into());
     let looked = Columns::new(OneDump::columns(|looked: &Looked| &looked.one).into_iter().chain([is_read]));
     Columns::new([
-        Column::text("rules", "the rules file, as it was given", |run: &&Run| {
-            run.rules.path.to_string_lossy().into_owned().into()
-        }),
-        Column::text("baseline", "the dump that growth is measured against", |run: &&Run| {
+        Column::of(names::RULES, |run: &&Run| run.rules.path.to_string_lossy().into_owned().into()),
+        Column::of(names::BASELINE, |run: &&Run| {
             run.baseline.as_ref().map(|looked| &*looked.dump.path).into()
         })
         .or_null("no rule measures growth"),
-        Column::records("dumps", "the dumps, in their order", looked, |run: &&Run| &run.subjects),
-        Column::integer("total.rows", "rows", |run: &&Run| run.count(|_| true).into()),
-        Column::integer("total.passed", "rows that passed", |run: &&Run| {
+        Column::records(names::DUMPS, looked, |run: &&Run| &run.subjects),
+        Column::of(names::TOTAL.dot(names::ROWS), |run: &&Run| run.count(|_| true).into()),
+        Column::of(names::TOTAL.dot(names::PASSED), |run: &&Run| {
             run.count(|row| row.status == Status::Passed).into()
         }),
-        Column::integer("total.failed", "rows that failed, of any severity", |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::FAILED), |run: &&Run| {
             run.count(|row| row.status == Status::Failed).into()
         }),
-        Column::integer("total.errors", "rows that could not be told", |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&Run| {
             run.count(|row| row.status == Status::Wrong).into()
         }),
     ])

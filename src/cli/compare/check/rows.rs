@@ -4,7 +4,8 @@ use super::dumps::{State, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
 use hprof_query::check::{Comparison, Found, Measured, Rule, Severity, Status};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_query::dictionary::names;
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
 /// A rule and a dump.
@@ -203,7 +204,7 @@ pub(super) enum Dumps {
 }
 
 pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
-    let dump = Column::text("dump", "the dump, as it was given", |row: &&Row| (&*row.dump).into());
+    let dump = Column::of(names::DUMP, |row: &&Row| (&*row.dump).into());
     let dump = match dumps {
         Dumps::One => dump,
         Dumps::Several => dump.header("dump").place(4).fit(Fit::Middle { priority: 0 }),
@@ -211,61 +212,28 @@ pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
     let not_measured = "nothing was measured";
     Columns::new([
         Column::table("result", Align::Left, |row: &&Row| row.result().to_owned()).place(0),
-        Column::text(
-            "rule",
-            "the rule's name; `damaged` of a damaged dump, `unreadable` of one that cannot be read",
-            |row: &&Row| (&*row.rule).into(),
-        )
-        .header("rule")
-        .place(1)
-        .fit(Fit::Shorten { priority: 1 }),
-        Column::text("severity", "`error`, `warning` or `note`", |row: &&Row| row.severity.name().into()),
+        Column::of(names::RULE, |row: &&Row| (&*row.rule).into())
+            .header("rule")
+            .place(1)
+            .fit(Fit::Shorten { priority: 1 }),
+        Column::of(names::SEVERITY, |row: &&Row| row.severity.name().into()),
         dump,
-        Column::boolean("passed", "whether the dump keeps to the rule", |row: &&Row| {
-            (row.status == Status::Passed).into()
-        }),
-        Column::text(
-            "status",
-            "`passed`, `failed`, or `error` if it cannot be told: exit code 2",
-            |row: &&Row| row.status_name().into(),
-        ),
-        Column::new(
-            "value",
-            Kind::Float,
-            "what was measured, in `unit`; growth may be negative",
-            |row: &&Row| row.value.clone(),
-        )
-        .or_null(not_measured)
-        .header("value")
-        .place(2)
-        .cell(|row| row.shown[0].clone()),
-        Column::new(
-            "limit",
-            Kind::Float,
-            "the limit that is not kept to; if all are, `max`, or else `min`",
-            |row: &&Row| row.limit.clone(),
-        )
-        .or_null(not_measured)
-        .header("limit")
-        .place(3)
-        .cell(|row| row.shown[1].clone()),
-        Column::text("bound", "which limit that is: `max` or `min`", |row: &&Row| row.bound.into())
-            .or_null(not_measured),
-        Column::text("unit", "of `value` and `limit`: `bytes`, `count` or `percent`", |row: &&Row| {
-            row.unit.into()
-        })
-        .or_null(not_measured),
-        Column::boolean(
-            "matched",
-            "false if no class or place has a name that the rule asks for: it may be misspelt. Without `optional` the rule fails then",
-            |row: &&Row| (!row.is_unmatched).into(),
-        ),
-        Column::text("message", "the same as a sentence, with what was found", |row: &&Row| {
-            (&*row.message).into()
-        }),
-        Column::integer("line", "the line of the rule in the rules file, from 1", |row: &&Row| {
-            row.line.into()
-        })
-        .or_null("it is not in the rules file"),
+        Column::of(names::IS_PASSED, |row: &&Row| (row.status == Status::Passed).into()),
+        Column::of(names::STATUS, |row: &&Row| row.status_name().into()),
+        Column::of(names::VALUE, |row: &&Row| row.value.clone())
+            .or_null(not_measured)
+            .header("value")
+            .place(2)
+            .cell(|row| row.shown[0].clone()),
+        Column::of(names::LIMIT, |row: &&Row| row.limit.clone())
+            .or_null(not_measured)
+            .header("limit")
+            .place(3)
+            .cell(|row| row.shown[1].clone()),
+        Column::of(names::BOUND, |row: &&Row| row.bound.into()).or_null(not_measured),
+        Column::of(names::UNIT, |row: &&Row| row.unit.into()).or_null(not_measured),
+        Column::of(names::IS_MATCHED, |row: &&Row| (!row.is_unmatched).into()),
+        Column::of(names::MESSAGE, |row: &&Row| (&*row.message).into()),
+        Column::of(names::LINE, |row: &&Row| row.line.into()).or_null("it is not in the rules file"),
     ])
 }

@@ -12,7 +12,8 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::histogram::{Scope, SortBy, With};
 use hprof_query::compare::Change;
 use hprof_query::compare::classes::{Census, Figures, GroupBy, Question, Row};
-use hprof_query::compare::names;
+use hprof_query::compare::names as class_names;
+use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -172,63 +173,41 @@ fn title(group_by: GroupBy) -> &'static str {
 
 /// A loader as it is told.
 fn told_loader(text: &str) -> &str {
-    if desk::hides_values() { names::unnamed_loader(text) } else { text }
+    if desk::hides_values() { class_names::unnamed_loader(text) } else { text }
 }
 
 fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
     let name = |column: Column<'a, &'a Row>| column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
     let loader = || {
-        Column::text(
-            "loader",
-            "the class loader: its class, and in quotes the name that it was given; `<boot loader>`. Loaders of one class \
-             without names are one",
-            |row: &&Row| row.key.loader.as_deref().map(told_loader).into(),
-        )
-        .or_null("the class has no class object in the dump")
+        Column::of(names::LOADER, |row: &&Row| row.key.loader.as_deref().map(told_loader).into())
+            .or_null("the class has no class object in the dump")
     };
-    let class = |meaning| Column::text("class", meaning, |row: &&Row| Value::from(&*row.key.name));
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let class = || Column::of(names::CLASS, |row: &&Row| Value::from(&*row.key.name));
     let mut columns: Vec<Column<'a, &'a Row>> = match group_by {
-        GroupBy::Class => vec![
-            name(class(
-                "the class's name; `*` stands for numbers and addresses in names of generated classes",
-            )),
-            loader(),
-        ],
-        GroupBy::Superclass => vec![
-            name(class("a class that has subclasses; figures are of all classes below it, and its own")),
-            loader(),
-        ],
-        GroupBy::Package => vec![name(Column::text(
-            "package",
-            "the package, `<primitive arrays>`, or `<unnamed package>`",
-            |row: &&Row| Value::from(&*row.key.name),
-        ))],
+        GroupBy::Class => vec![name(class()), loader()],
+        GroupBy::Superclass => vec![name(class()), loader()],
+        GroupBy::Package => vec![name(Column::of(names::PACKAGE, |row: &&Row| Value::from(&*row.key.name)))],
         GroupBy::Loader => vec![name(loader())],
     };
     columns.push(shown::status(|row: &&Row| row.status, 9));
     columns.extend(
-        counted("instances", "objects in the old dump", ["instances +/-", "instances"])
+        ChangeColumns::new(names::INSTANCES, ["instances +/-", "instances"])
             .columns(3, |row: &&Row| Some(row.instances)),
     );
     columns.extend(
-        counted("shallow_bytes", "what they take in the JVM's heap together", ["bytes +/-", "bytes"])
+        ChangeColumns::new(names::SHALLOW_BYTES, ["bytes +/-", "bytes"])
             .columns(1, |row: &&Row| Some(row.shallow_bytes)),
     );
-    let of_retained = ChangeColumns {
-        key: "retained_bytes",
-        meaning: "what would be freed with the reachable objects of the row; these do not add up over rows",
-        null: Some("not asked for (`--retained`)"),
-        titles: ["retained +/-", "retained"],
-    };
+    let of_retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
+        .or_null("not asked for (`--retained`)");
     let of_retained = of_retained.columns(5, |row: &&Row| row.retained_bytes);
     columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
     if group_by != GroupBy::Class {
-        let classes = counted("classes", "classes with objects in it", ["classes +/-", "classes"]);
+        let classes = ChangeColumns::new(names::CLASSES, ["classes +/-", "classes"]);
         columns.extend(classes.columns(7, |row: &&Row| Some(row.classes)).map(Column::hidden));
     }
     if group_by == GroupBy::Loader {
-        let loaders = counted("loaders", "class loaders of this name", ["loaders +/-", "loaders"]);
+        let loaders = ChangeColumns::new(names::LOADERS, ["loaders +/-", "loaders"]);
         columns.extend(loaders.columns(7, |row: &&Row| Some(row.loaders)));
     }
     Columns::new(columns)
@@ -236,16 +215,13 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
 
 fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
     let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
-    columns.push(Column::integer("total.rows", "rows that have changed", |beside: &Beside| {
-        beside.changed.into()
-    }));
-    let counted = |key, meaning| ChangeColumns { key, meaning, null: None, titles: ["", ""] };
+    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()));
     columns.extend(
-        counted("total.instances", "objects of all rows in the old dump")
+        ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), ["", ""])
             .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.instances))),
     );
     columns.extend(
-        counted("total.shallow_bytes", "what they take")
+        ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), ["", ""])
             .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.shallow_bytes))),
     );
     columns

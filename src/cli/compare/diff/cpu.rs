@@ -7,12 +7,13 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
 use hprof_query::compare::Change;
+use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, signed};
 
 use super::Args;
@@ -113,11 +114,8 @@ const METHOD_PLACE: usize = 9;
 /// What stands for the method of a stack without frames.
 const EMPTY: &str = "<empty>";
 
-fn method<'a, R: 'a>(
-    meaning: &'static str,
-    of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a,
-) -> Column<'a, R> {
-    Column::text("method", meaning, move |row: &R| of(row).into())
+fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a) -> Column<'a, R> {
+    Column::of(names::METHOD, move |row: &R| of(row).into())
         .or_null("the trace has no frame, or is not in the file")
         .header(METHOD)
         .place(METHOD_PLACE)
@@ -127,21 +125,12 @@ fn method<'a, R: 'a>(
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleRow> {
     let mut columns = vec![
-        method("the innermost frame: `CLASS.METHOD`", |row: &&SampleRow| stacks.method(row.stack)),
+        method(|row: &&SampleRow| stacks.method(row.stack)),
         stack.frames(stacks, |row: &&SampleRow| row.stack),
         shown::status(|row: &&SampleRow| row.status, METHOD_PLACE - 1),
     ];
-    columns.extend(recorded::percents(
-        "percentage of `total.samples_old`, to two decimals",
-        |row: &&SampleRow| row.self_percent,
-        1,
-    ));
-    let samples = ChangeColumns {
-        key: "samples",
-        meaning: "how often the stack was found running in the old run",
-        null: None,
-        titles: ["samples +/-", "samples"],
-    };
+    columns.extend(recorded::percents(|row: &&SampleRow| row.self_percent, 1));
+    let samples = ChangeColumns::new(names::SAMPLES, ["samples +/-", "samples"]);
     columns.extend(samples.columns(3, |row: &&SampleRow| Some(row.samples)));
     Columns::new(columns)
 }
@@ -149,28 +138,15 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleR
 fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a TimeRow> {
     let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack));
     let mut columns = vec![
-        method("the method as the rows name it", name),
+        method(name),
         stack.frames(stacks, |row: &&TimeRow| row.stack),
         shown::status(|row: &&TimeRow| row.status, METHOD_PLACE - 1),
     ];
-    columns.extend(recorded::percents(
-        "percentage of the old run's total, as the file states it",
-        |row: &&TimeRow| row.self_percent,
-        1,
-    ));
-    let count = ChangeColumns {
-        key: "count",
-        meaning: "calls in the old run",
-        null: None,
-        titles: ["count +/-", "count"],
-    };
+    columns.extend(recorded::percents(|row: &&TimeRow| row.self_percent, 1));
+    let count = ChangeColumns::new(names::COUNT, ["count +/-", "count"]);
     columns.extend(count.columns(5, |row: &&TimeRow| Some(row.count)));
-    let time = ChangeColumns {
-        key: "self_ms",
-        meaning: "milliseconds in the old run, estimated: `self_percent_old` of the total",
-        null: Some("the total of a run is negative"),
-        titles: ["~ms +/-", "~ms"],
-    };
+    let time =
+        ChangeColumns::new(names::SELF_MS, ["~ms +/-", "~ms"]).or_null("the total of a run is negative");
     columns.extend(time.columns(3, |row: &&TimeRow| row.self_ms));
     Columns::new(columns)
 }
@@ -184,40 +160,28 @@ struct Beside<T> {
 
 fn beside<'c, T: 'c>() -> Vec<Column<'c, Beside<T>>> {
     let mut columns = Vec::from(Old::columns(|beside: &Beside<T>| &beside.old));
-    columns.push(Column::integer("total.rows", "rows that have changed", |beside: &Beside<T>| {
-        beside.changed.into()
-    }));
+    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside<T>| beside.changed.into()));
     columns
 }
 
 fn beside_columns<'c>() -> Vec<Column<'c, Beside<Change>>> {
     let mut columns = beside();
-    let samples = ChangeColumns {
-        key: "total.samples",
-        meaning: "all samples of the old run as the writer states them, also of traces that it left out",
-        null: None,
-        titles: ["", ""],
-    };
+    let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
     columns.extend(samples.columns(0, |beside: &Beside<Change>| Some(beside.totals)));
     columns
 }
 
 fn beside_times<'c>() -> Vec<Column<'c, Beside<[i64; 2]>>> {
     let mut columns = beside();
-    let total = |key: &'static str, meaning, of: fn([i64; 2]) -> i64| {
-        Column::new(key, Kind::Signed, meaning, move |beside: &Beside<[i64; 2]>| of(beside.totals).into())
+    let total = |side, of: fn([i64; 2]) -> i64| {
+        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &Beside<[i64; 2]>| {
+            of(beside.totals).into()
+        })
     };
     columns.extend([
-        total(
-            "total.self_ms_old",
-            "milliseconds of the old run altogether, as the file states them: the agent writes a wrong number, maybe a \
-             negative one, where they do not fit into 31 bits",
-            |[old, _]| old,
-        ),
-        total("total.self_ms_new", "the same of the new run", |[_, new]| new),
-        total("total.self_ms_delta", "by how much it grew; negative if it shrank", |[old, new]| {
-            new.saturating_sub(old)
-        }),
+        total(Side::Old, |[old, _]| old),
+        total(Side::New, |[_, new]| new),
+        total(Side::Delta, |[old, new]| new.saturating_sub(old)),
     ]);
     columns
 }

@@ -9,9 +9,10 @@ use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{messages, output};
 use hprof_index::Quiet;
 use hprof_query::compare::places::{Changes, PlaceChange, Places};
+use hprof_query::dictionary::{Side, names};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::grid::Line;
 use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
 use hprof_report::value::{Value, id, list};
@@ -119,45 +120,20 @@ fn next(new: &Input, changes: &Changes) -> Vec<Step> {
 fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
     let in_column = |column: Column<'a, Row<'a>>| if width.is_some() { column.hidden() } else { column };
     let mut columns: Vec<Column<'a, Row<'a>>> = vec![
-        Column::new(
-            "place",
-            Kind::List(Box::new(Kind::Text)),
-            "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; \
-             a class that the next field names is left out",
-            |row: &Row<'a>| list(row.change.labels.iter()),
-        ),
+        Column::of(names::PLACE, |row: &Row<'a>| list(row.change.labels.iter())),
         in_column(
-            Column::text(
-                "text",
-                "the same in one line, without packages but of static fields and class objects",
-                |row: &Row<'a>| Value::from(&*row.change.text),
-            )
-            .header("place")
-            .place(9)
-            .fit(Fit::Wrap),
+            Column::of(names::TEXT, |row: &Row<'a>| Value::from(&*row.change.text))
+                .header("place")
+                .place(9)
+                .fit(Fit::Wrap),
         ),
         shown::status(|row: &Row<'a>| row.change.status, 8),
     ];
-    let objects = ChangeColumns {
-        key: "objects",
-        meaning: "objects at the place; of a collection the collection itself",
-        null: None,
-        titles: ["objects +/-", "objects"],
-    };
+    let objects = ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"]);
     columns.extend(objects.columns(3, |row: &Row<'a>| Some(row.change.objects)));
-    let retained = ChangeColumns {
-        key: "retained_bytes",
-        meaning: "what they retain, by the dominator tree; with what a thread's stack holds too, if a field of theirs alone holds it",
-        null: None,
-        titles: ["retained +/-", "retained"],
-    };
+    let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
     columns.extend(retained.columns(0, |row: &Row<'a>| Some(row.change.retained_bytes)));
-    columns.push(Column::new(
-        "share",
-        Kind::Float,
-        "`retained_bytes_delta` by the sum of those of all rows that grew, 0 to 1; negative of what shrank",
-        |row: &Row<'a>| row.share().into(),
-    ));
+    columns.push(Column::of(names::GROWTH_PERCENT, |row: &Row<'a>| row.share().into()));
     columns.push(
         Column::table("share", Align::Right, |row: &Row<'a>| {
             match u64::try_from(row.change.retained_bytes.delta()) {
@@ -168,27 +144,18 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
         .place(2),
     );
     columns.push(
-        Column::text(
-            "map",
-            "the outermost map that the place is in and whose keys are not told, in one line as `text`",
-            |row: &Row<'a>| row.change.map.as_ref().map(|map| &*map.text).into(),
-        )
-        .or_null("it is in none"),
+        Column::of(names::MAP, |row: &Row<'a>| row.change.map.as_ref().map(|map| &*map.text).into())
+            .or_null("it is in none"),
     );
     columns.push(
-        Column::new(
-            "map_retained_bytes_delta",
-            Kind::Signed,
-            "by how much more the maps at that place retain in the new dump, with all that is in them",
-            |row: &Row<'a>| row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into(),
-        )
-        .or_null("it is in none"),
-    );
-    columns.push(
-        Column::id("object", "one of the objects in the new dump", |row: &Row<'a>| {
-            id(Some(row.change.example).filter(|id| !id.is_null()))
+        Column::of(names::MAP_RETAINED_BYTES.of(Side::Delta), |row: &Row<'a>| {
+            row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into()
         })
-        .or_null("there is none"),
+        .or_null("it is in none"),
+    );
+    columns.push(
+        Column::of(names::OBJECT, |row: &Row<'a>| id(Some(row.change.example).filter(|id| !id.is_null())))
+            .or_null("there is none"),
     );
     Columns::new(columns)
 }
@@ -200,23 +167,14 @@ struct Beside<'a> {
 
 fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
     let mut columns = Vec::from(Old::columns(|beside: &Beside<'a>| &beside.old));
-    let reachable = ChangeColumns {
-        key: "total.reachable_bytes",
-        meaning: "what all reachable objects take",
-        null: None,
-        titles: ["", ""],
-    };
+    let reachable = ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), ["", ""]);
     columns.extend(reachable.columns(0, |beside: &Beside<'a>| Some(beside.changes.reachable_bytes)));
-    columns.push(Column::integer(
-        "total.grown_bytes",
-        "what all places grew by that grew",
-        |beside: &Beside<'a>| beside.changes.grown_bytes().into(),
-    ));
-    columns.push(Column::integer(
-        "total.min_change_bytes",
-        "the smallest change that is told",
-        |beside: &Beside<'a>| beside.changes.least.into(),
-    ));
+    columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &Beside<'a>| {
+        beside.changes.grown_bytes().into()
+    }));
+    columns.push(Column::of(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &Beside<'a>| {
+        beside.changes.least.into()
+    }));
     columns
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
 use hprof_query::compare::properties::{Census, Row};
+use hprof_query::dictionary::{Side, names};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 
@@ -28,14 +29,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new([
-        Column::text("key", "the property", |row: &&Row| (&row.key).into()).header("property").place(0),
+        Column::of(names::NAME, |row: &&Row| (&row.key).into()).header("property").place(0),
         shown::status(|row: &&Row| row.status, 90),
-        Column::text("value_old", "its value in the old dump", |row: &&Row| row.old.as_ref().into())
+        Column::of(names::VALUE.of(Side::Old), |row: &&Row| row.old.as_ref().into())
             .or_null("it has none there")
             .header("old")
             .place(1)
             .fit(Fit::Cut { priority: 0 }),
-        Column::text("value_new", "its value in the new dump", |row: &&Row| row.new.as_ref().into())
+        Column::of(names::VALUE.of(Side::New), |row: &&Row| row.new.as_ref().into())
             .or_null("it has none there")
             .header("new")
             .place(2)

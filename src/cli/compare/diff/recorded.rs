@@ -5,9 +5,10 @@ use crate::cli::compare::pair::Pair;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
+use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::Percent;
 use hprof_report::answer::Answer;
-use hprof_report::column::{Align, Column, Kind};
+use hprof_report::column::{Align, Column};
 
 use super::Args;
 use super::shown::Counts;
@@ -57,30 +58,21 @@ pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
 const TAKES: &str = "the command takes two files, then patterns";
 
 /// The part of a row of its run: `self_percent_old`, `_new`, `_delta`.
-pub(super) fn percents<'a, R: 'a>(
-    meaning: &'static str,
-    of: fn(&R) -> Percent,
-    place: usize,
-) -> [Column<'a, R>; 3] {
-    let column = |key: &'static str, meaning, value: fn(Percent) -> f64| {
-        Column::new(key, Kind::Float, meaning, move |row: &R| value(of(row)).into()).align(Align::Right)
+pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent, place: usize) -> [Column<'a, R>; 3] {
+    let column = |side, value: fn(Percent) -> f64| {
+        Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into()).align(Align::Right)
     };
     [
-        column("self_percent_old", meaning, |percent| percent.old),
-        column("self_percent_new", "the same in the new run", |percent| percent.new)
+        column(Side::Old, |percent| percent.old),
+        column(Side::New, |percent| percent.new)
             .header("self")
             .place(place + 1)
             .cell(move |row| format!("{:.2}%", of(row).new)),
-        column(
-            "self_percent_delta",
-            "by how many percentage points it grew; negative if it shrank",
-            |percent| percent.delta(),
-        )
-        .header("self +/-")
-        .place(place)
-        .cell(move |row| match of(row).delta() {
-            0.0 => "0.00".to_owned(),
-            delta => format!("{delta:+.2}"),
+        column(Side::Delta, |percent| percent.delta()).header("self +/-").place(place).cell(move |row| {
+            match of(row).delta() {
+                0.0 => "0.00".to_owned(),
+                delta => format!("{delta:+.2}"),
+            }
         }),
     ]
 }

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::session::Session;
 use hprof_query::compare::roots::{Census, Row};
+use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 
@@ -23,28 +24,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
     let mut columns = vec![
-        Column::text("kind", "the kind of root, as in `gc_roots` of [`info`](#info)", |row: &&Row| {
-            row.kind.name().into()
-        })
-        .header("kind")
-        .fit(Fit::Shorten { priority: 0 }),
+        Column::of(names::KIND, |row: &&Row| row.kind.name().into())
+            .header("kind")
+            .fit(Fit::Shorten { priority: 0 }),
         shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
-        counted("roots", "roots of the kind in the old dump", ["roots +/-", "roots"])
+        ChangeColumns::new(names::ROOT_COUNT, ["roots +/-", "roots"])
             .columns(2, |row: &&Row| Some(row.roots)),
     );
     columns.extend(
-        counted("objects", "objects that these are", ["objects +/-", "objects"])
+        ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"])
             .columns(4, |row: &&Row| Some(row.objects)),
     );
-    let retained = counted(
-        "retained_bytes",
-        "what the objects retain by the dominator tree, nothing counted twice",
-        ["retained +/-", "retained"],
-    );
+    let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
     columns.extend(retained.columns(0, |row: &&Row| Some(row.retained_bytes)));
     Columns::new(columns)
 }

@@ -5,6 +5,7 @@ use crate::cli::compare::pair::Old;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use hprof_query::compare::Status;
+use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, NoRows};
 use hprof_report::column::{Column, Columns};
 
@@ -63,16 +64,11 @@ pub(super) fn show<R>(
 
 /// What became of a row. Tables only say what figures do not; `place` is that of the column there.
 pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c, R> {
-    Column::text(
-        "status",
-        "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`",
-        move |row: &R| of(row).name().into(),
-    )
-    .header("")
-    .place(place)
-    .cell(move |row| match of(row) {
-        status @ (Status::New | Status::Gone) => status.name().to_owned(),
-        Status::Changed | Status::Same => String::new(),
+    Column::of(names::STATUS, move |row: &R| of(row).name().into()).header("").place(place).cell(move |row| {
+        match of(row) {
+            status @ (Status::New | Status::Gone) => status.name().to_owned(),
+            Status::Changed | Status::Same => String::new(),
+        }
     })
 }
 
@@ -85,9 +81,7 @@ pub(super) struct Beside {
 /// The keys beside the rows, of what has a [`Beside`].
 pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &Beside, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
-    columns.push(Column::integer("total.rows", "rows that have changed", move |beside: &B| {
-        of(beside).changed.into()
-    }));
+    columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
     columns
 }
 

@@ -7,6 +7,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram;
 use hprof_query::compare::Change;
+use hprof_query::dictionary::{Key, names};
 use hprof_query::recordings::compare::{self, SiteRow, SortBy};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Traces};
@@ -126,46 +127,39 @@ const NAME: &str = "class and method";
 const NOT_RECORDED: &str = "one of both files records no allocation sites: of freed objects it knows nothing";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
-    let allocated = |key, meaning, titles| ChangeColumns { key, meaning, null: Some(NOT_RECORDED), titles };
     // Over objects allocated is live: the columns would say the same twice.
     let is_recorded = origins == [Some(Origin::Recorded); 2];
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
-        Column::text(
-            "class",
-            "the class of the objects; `*` stands for numbers and addresses in names of generated classes",
-            |row: &&SiteRow| Value::from(&*row.class),
-        )
-        .header(NAME)
-        .place(8)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(move |row| {
-            let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
-            format!("{}{method}", row.class)
-        }),
-        Column::text("method", "the innermost frame: `CLASS.METHOD`", move |row: &&SiteRow| {
-            method(row).into()
-        })
-        .or_null("the trace has no frame, or is not in the file"),
+        Column::of(names::CLASS, |row: &&SiteRow| Value::from(&*row.class))
+            .header(NAME)
+            .place(8)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(move |row| {
+                let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
+                format!("{}{method}", row.class)
+            }),
+        Column::of(names::METHOD, move |row: &&SiteRow| method(row).into())
+            .or_null("the trace has no frame, or is not in the file"),
         stack.frames(stacks, |row: &&SiteRow| row.stack),
         shown::status(|row: &&SiteRow| row.status, 7),
     ];
     columns.extend(
-        counted("live_bytes", "bytes that were allocated and are alive", ["live +/-", "live"])
+        ChangeColumns::new(names::LIVE_BYTES, ["live +/-", "live"])
             .columns(1, |row: &&SiteRow| Some(row.live_bytes)),
     );
     columns.extend(
-        counted("live_instances", "objects that were allocated and are alive", ["objects +/-", "objects"])
+        ChangeColumns::new(names::LIVE_INSTANCES, ["objects +/-", "objects"])
             .columns(3, |row: &&SiteRow| Some(row.live_instances)),
     );
-    let bytes =
-        allocated("allocated_bytes", "bytes that were ever allocated", ["allocated +/-", "allocated"])
-            .columns(5, |row: &&SiteRow| row.allocated_bytes)
-            .map(|column| column.fit(Fit::Secondary { priority: 0 }));
+    let bytes = ChangeColumns::new(names::ALLOCATED_BYTES, ["allocated +/-", "allocated"])
+        .or_null(NOT_RECORDED)
+        .columns(5, |row: &&SiteRow| row.allocated_bytes)
+        .map(|column| column.fit(Fit::Secondary { priority: 0 }));
     columns.extend(bytes.map(|column| if is_recorded { column } else { column.hidden() }));
     columns.extend(
-        allocated("allocated_instances", "objects that were ever allocated", ["", ""])
+        ChangeColumns::new(names::ALLOCATED_INSTANCES, ["", ""])
+            .or_null(NOT_RECORDED)
             .columns(7, |row: &&SiteRow| row.allocated_instances)
             .map(Column::hidden),
     );
@@ -175,41 +169,33 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
 fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
     let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
     columns.extend([
-        origin("old.origin", "as `origin`, of the old file", |[old, _]| old),
-        origin(
-            "origin",
-            "`recorded`: by the writer. `objects`: counted over the objects, because no sites were recorded; what was \
-             allocated is then what is alive",
-            |[_, new]| new,
-        ),
-        Column::integer("total.rows", "rows that have changed", |beside: &Beside| beside.changed.into()),
+        origin(names::OLD.dot(names::ORIGIN), |[old, _]| old),
+        origin(names::ORIGIN, |[_, new]| new),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()),
     ]);
-    let total = |key, meaning, null| ChangeColumns { key, meaning, null, titles: ["", ""] };
     columns.extend(
-        total("total.live_bytes", "bytes of all rows that are alive", None)
+        ChangeColumns::new(names::TOTAL.dot(names::LIVE_BYTES), ["", ""])
             .columns(0, |beside: &Beside| Some(beside.live_bytes)),
     );
     columns.extend(
-        total("total.live_instances", "objects of all rows that are alive", None)
+        ChangeColumns::new(names::TOTAL.dot(names::LIVE_INSTANCES), ["", ""])
             .columns(0, |beside: &Beside| Some(beside.live_instances)),
     );
     columns.extend(
-        total("total.allocated_bytes", "bytes of all rows", Some(NOT_RECORDED))
+        ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_BYTES), ["", ""])
+            .or_null(NOT_RECORDED)
             .columns(0, |beside: &Beside| beside.allocated_bytes),
     );
     columns.extend(
-        total("total.allocated_instances", "objects of all rows", Some(NOT_RECORDED))
+        ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_INSTANCES), ["", ""])
+            .or_null(NOT_RECORDED)
             .columns(0, |beside: &Beside| beside.allocated_instances),
     );
     columns
 }
 
-fn origin<'c>(
-    key: &'static str,
-    meaning: &'static str,
-    of: fn(Origins) -> Option<Origin>,
-) -> Column<'c, Beside> {
-    Column::text(key, meaning, move |beside: &Beside| of(beside.origins).map(Origin::name).into())
+fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<'c, Beside> {
+    Column::of(key, move |beside: &Beside| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }
 

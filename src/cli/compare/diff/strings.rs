@@ -9,6 +9,7 @@ use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::compare::Change;
 use hprof_query::compare::strings::{Census, Compared, Dump, Keep, Row, Text, Texts};
+use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::Totals;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -88,62 +89,46 @@ impl All {
 }
 
 fn columns<'a>() -> Columns<'a, Line> {
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
     let mut columns = vec![
-        Column::text("value", "the text; a surrogate without its other half is `\\udXXX`", |line: &Line| {
-            Value::from(&line.text.text)
-        })
-        .header("text")
-        .cell(|line| {
-            let more = if line.text.is_cut { "…" } else { "" };
-            escape::quoted(&format!("{}{more}", line.text.text))
-        })
-        .place(91)
-        .fit(Fit::Cut { priority: 0 }),
+        Column::of(names::TEXT, |line: &Line| Value::from(&line.text.text))
+            .header("text")
+            .cell(|line| {
+                let more = if line.text.is_cut { "…" } else { "" };
+                escape::quoted(&format!("{}{more}", line.text.text))
+            })
+            .place(91)
+            .fit(Fit::Cut { priority: 0 }),
         shown::status(|line: &Line| line.row.status, 90),
-        Column::integer("length", "UTF-16 units: what `String.length()` returns", |line: &Line| {
-            line.text.length.into()
-        })
-        .header("length")
-        .fit(Fit::Secondary { priority: 0 })
-        .place(4),
-        Column::boolean("cut", "whether `value` is only the start of the text", |line: &Line| {
-            line.text.is_cut.into()
-        }),
+        Column::of(names::LENGTH, |line: &Line| line.text.length.into())
+            .header("length")
+            .fit(Fit::Secondary { priority: 0 })
+            .place(4),
+        Column::of(names::IS_TRUNCATED, |line: &Line| line.text.is_cut.into()),
     ];
     columns.extend(
-        counted("count", "Strings with this text in the old dump", ["copies +/-", "copies"])
+        ChangeColumns::new(names::COUNT, ["copies +/-", "copies"])
             .columns(2, |line: &Line| Some(line.row.count)),
     );
     columns.extend(
-        counted(
-            "total_bytes",
-            "what all copies take with their arrays; an array that several Strings share counts for the first of them by \
-             address",
-            ["bytes +/-", "bytes"],
-        )
-        .columns(0, |line: &Line| Some(line.row.total_bytes)),
+        ChangeColumns::new(names::TOTAL_BYTES, ["bytes +/-", "bytes"])
+            .columns(0, |line: &Line| Some(line.row.total_bytes)),
     );
     Columns::new(columns)
 }
 
-/// A figure of all Strings: key, meaning, value.
-type Total = (&'static str, &'static str, fn(&All) -> Option<Change>);
+/// A figure of all Strings: name and value.
+type Total = (Name, fn(&All) -> Option<Change>);
 
 fn beside<'c>() -> Columns<'c, All> {
     let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
     let totals: [Total; 4] = [
-        ("total.strings", "Strings of the old dump", |all| Some(all.change(|totals| totals.strings))),
-        ("total.distinct", "different texts", |all| Some(all.change(|totals| totals.distinct))),
-        ("total.total_bytes", "what all Strings take with their arrays", |all| {
-            Some(all.change(|totals| totals.bytes))
-        }),
-        ("total.wasted_bytes", "what all copies but the first of each text take", |all| {
-            Some(all.change(|totals| totals.wasted_bytes))
-        }),
+        (names::STRINGS, |all| Some(all.change(|totals| totals.strings))),
+        (names::DISTINCT, |all| Some(all.change(|totals| totals.distinct))),
+        (names::TOTAL_BYTES, |all| Some(all.change(|totals| totals.bytes))),
+        (names::WASTED_BYTES, |all| Some(all.change(|totals| totals.wasted_bytes))),
     ];
-    for (key, meaning, of) in totals {
-        columns.extend(ChangeColumns { key, meaning, null: None, titles: ["", ""] }.columns(0, of));
+    for (name, of) in totals {
+        columns.extend(ChangeColumns::new(names::TOTAL.dot(name), ["", ""]).columns(0, of));
     }
     Columns::new(columns)
 }

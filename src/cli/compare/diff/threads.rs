@@ -8,6 +8,7 @@ use hprof_index::Quiet;
 use hprof_query::compare;
 use hprof_query::compare::Change;
 use hprof_query::compare::threads::{Census, Row};
+use hprof_query::dictionary::{Side, names};
 use hprof_query::threads::State;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -47,65 +48,46 @@ struct All {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
-    let state = |key, meaning, of: fn(&Row) -> Option<State>| {
-        Column::text(key, meaning, move |row: &&Row| of(row).map(State::name).into())
+    let state = |side, of: fn(&Row) -> Option<State>| {
+        Column::of(names::STATE.of(side), move |row: &&Row| of(row).map(State::name).into())
             .or_null("there are none, it is not known, or they are in several")
     };
     let mut columns = vec![
-        Column::text(
-            "name",
-            "the threads' name; names of both dumps that differ only in numbers are one row, with `*` for the numbers in \
-             which they differ",
-            |row: &&Row| row.name.as_deref().into(),
-        )
-        .or_null("the dump has none")
-        .header("name")
-        .cell(|row| match row.name.as_deref() {
-            Some("") => "<empty name>".to_owned(),
-            Some(name) => name.to_owned(),
-            None => "<no name>".to_owned(),
-        })
-        .fit(Fit::Cut { priority: 0 }),
+        Column::of(names::NAME, |row: &&Row| row.name.as_deref().into())
+            .or_null("the dump has none")
+            .header("name")
+            .cell(|row| match row.name.as_deref() {
+                Some("") => "<empty name>".to_owned(),
+                Some(name) => name.to_owned(),
+                None => "<no name>".to_owned(),
+            })
+            .fit(Fit::Cut { priority: 0 }),
         shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
-        counted("threads", "threads in the old dump, whether they run or not", ["threads +/-", "threads"])
+        ChangeColumns::new(names::THREADS, ["threads +/-", "threads"])
             .columns(0, |row: &&Row| Some(row.threads)),
     );
     columns.extend(
-        counted(
-            "retained_bytes",
-            "what they retain; a thread that another one dominates counts once, one that is unreachable is 0",
-            ["retained +/-", "retained"],
-        )
-        .columns(2, |row: &&Row| Some(row.retained_bytes)),
+        ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
+            .columns(2, |row: &&Row| Some(row.retained_bytes)),
     );
     columns.extend([
-        state("state_old", "the state of the threads in the old dump", |row| row.state_old),
-        state("state_new", "that in the new dump", |row| row.state_new),
+        state(Side::Old, |row| row.state_old),
+        state(Side::New, |row| row.state_new),
         Column::table("state", hprof_report::column::Align::Left, |row: &&Row| states(row))
             .place(4)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::text(
-            "stack",
-            "`same` if the threads have the same stacks in both dumps, each stack counted once: class, method and line of \
-             each frame, numbers in names of generated classes left out; else `other`",
-            |row: &&Row| row.stack.map(compare::threads::Stack::name).into(),
-        )
-        .or_null("one of the dumps has no stack of them")
-        .header("stack")
-        .place(5)
-        .fit(Fit::Secondary { priority: 1 }),
-        Column::text("group", "the name of their thread group", |row: &&Row| row.group.as_deref().into())
+        Column::of(names::STACK_STATUS, |row: &&Row| row.stack.map(compare::threads::Stack::name).into())
+            .or_null("one of the dumps has no stack of them")
+            .header("stack")
+            .place(5)
+            .fit(Fit::Secondary { priority: 1 }),
+        Column::of(names::THREAD_GROUP, |row: &&Row| row.group.as_deref().into())
             .or_null("they are of several, or the dump does not say"),
-        Column::boolean("daemon", "whether the JVM ends without waiting for them", |row: &&Row| {
-            row.is_daemon.into()
-        })
-        .or_null("only some are daemons, or the dump does not say"),
-        Column::boolean("virtual", "whether these are virtual threads", |row: &&Row| {
-            Value::from(row.is_virtual)
-        }),
+        Column::of(names::IS_DAEMON, |row: &&Row| row.is_daemon.into())
+            .or_null("only some are daemons, or the dump does not say"),
+        Column::of(names::IS_VIRTUAL, |row: &&Row| Value::from(row.is_virtual)),
     ]);
     Columns::new(columns)
 }
@@ -122,12 +104,7 @@ fn states(row: &Row) -> String {
 
 fn beside<'c>() -> Columns<'c, All> {
     let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
-    let total = ChangeColumns {
-        key: "total.threads",
-        meaning: "all threads of the old dump",
-        null: None,
-        titles: ["", ""],
-    };
+    let total = ChangeColumns::new(names::TOTAL.dot(names::THREADS), ["", ""]);
     columns.extend(total.columns(0, |all: &All| Some(all.threads)));
     Columns::new(columns)
 }

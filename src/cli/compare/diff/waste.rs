@@ -7,6 +7,7 @@ use crate::cli::shared::session::Session;
 use hprof_index::Quiet;
 use hprof_query::compare::Change;
 use hprof_query::compare::waste::{Census, Row};
+use hprof_query::dictionary::names;
 use hprof_query::waste::{self, GroupBy, Question};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
@@ -44,41 +45,23 @@ struct All {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
-    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
     let mut columns = vec![
-        Column::text("kind", "the kind of waste, as in [`waste`](#waste)", |row: &&Row| {
-            row.kind.name().into()
-        })
-        .header("kind"),
+        Column::of(names::KIND, |row: &&Row| row.kind.name().into()).header("kind"),
         shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
-        counted(
-            "count",
-            "objects that would be freed or get smaller in the old dump",
-            ["count +/-", "count"],
-        )
-        .columns(2, |row: &&Row| Some(row.count)),
+        ChangeColumns::new(names::COUNT, ["count +/-", "count"]).columns(2, |row: &&Row| Some(row.count)),
     );
     columns.extend(
-        counted(
-            "wasted_bytes",
-            "what would be freed if this kind alone were mended",
-            ["wasted +/-", "wasted"],
-        )
-        .columns(0, |row: &&Row| Some(row.wasted_bytes)),
+        ChangeColumns::new(names::WASTED_BYTES, ["wasted +/-", "wasted"])
+            .columns(0, |row: &&Row| Some(row.wasted_bytes)),
     );
     Columns::new(columns)
 }
 
 fn beside<'c>() -> Columns<'c, All> {
     let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
-    let total = ChangeColumns {
-        key: "total.wasted_bytes",
-        meaning: "what would be freed if all kinds were mended; nothing counts twice",
-        null: None,
-        titles: ["", ""],
-    };
+    let total = ChangeColumns::new(names::TOTAL.dot(names::WASTED_BYTES), ["", ""]);
     columns.extend(total.columns(0, |all: &All| Some(all.wasted_bytes)));
     Columns::new(columns)
 }

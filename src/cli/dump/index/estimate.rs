@@ -9,8 +9,9 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::estimate::Estimate;
 use hprof_index::{Heap, Options};
+use hprof_query::dictionary::{Name, names};
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Kind};
+use hprof_report::column::{Column, Columns};
 use hprof_report::number::{grouped, human_bytes};
 use hprof_report::table::{Align, Builder};
 
@@ -72,57 +73,36 @@ fn table(estimate: &Estimate) -> Builder {
 
 fn columns<'a>() -> Columns<'a, &'a Estimate> {
     type Of<'a> = &'a Estimate;
-    let integer = |key, meaning, value: fn(&Estimate) -> u64| {
-        Column::integer(key, meaning, move |of: &Of<'a>| value(of).into())
-    };
-    let flag = |key, meaning, value: fn(&Estimate) -> bool| {
-        Column::new(key, Kind::Boolean, meaning, move |of: &Of<'a>| value(of).into())
-    };
+    let integer =
+        |name: Name, value: fn(&Estimate) -> u64| Column::of(name, move |of: &Of<'a>| value(of).into());
+    let flag =
+        |name: Name, value: fn(&Estimate) -> bool| Column::of(name, move |of: &Of<'a>| value(of).into());
     let nobody_knows = "not known";
     Columns::new([
-        flag(
-            "fits",
-            "whether there is enough of everything, as far as is known; true if the index is there already",
-            Estimate::fits,
-        ),
-        flag("built", "whether all of the index is there", |of| of.is_built),
-        integer("objects", "how many objects there are", |of| of.objects),
-        flag(
-            "objects_exact",
-            "whether they were counted; else they are estimated from samples of the dump",
-            |of| of.objects_exact,
-        ),
-        integer("dump_bytes", "length of the dump, unpacked", |of| of.dump_bytes),
-        integer("threads", "threads that would work", |of| of.threads as u64),
-        integer("time_least_ms", "the shortest time it may take", |of| of.time_ms.0),
-        integer("time_most_ms", "the longest time it may take", |of| of.time_ms.1),
-        integer("memory_least_bytes", "private memory without which it is refused", |of| of.memory_bytes.0),
-        integer("memory_best_bytes", "private memory with which nothing lies in scratch files", |of| {
-            of.memory_bytes.1
-        }),
-        Column::integer("memory_available_bytes", "what may be taken", |of: &Of<'a>| {
+        flag(names::IS_FITTING, Estimate::fits),
+        flag(names::IS_BUILT, |of| of.is_built),
+        integer(names::OBJECTS, |of| of.objects),
+        flag(names::IS_COUNTED, |of| of.objects_exact),
+        integer(names::DUMP_BYTES, |of| of.dump_bytes),
+        integer(names::THREADS, |of| of.threads as u64),
+        integer(names::TIME_LEAST_MS, |of| of.time_ms.0),
+        integer(names::TIME_MOST_MS, |of| of.time_ms.1),
+        integer(names::MEMORY_LEAST_BYTES, |of| of.memory_bytes.0),
+        integer(names::MEMORY_BEST_BYTES, |of| of.memory_bytes.1),
+        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &Of<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
         .or_null("nothing limits it, or it is not known"),
-        Column::text(
-            "memory_limit",
-            "what says so: `--memory`, `free memory`, `the control group's limit`, `ulimit -d`, `ulimit -v`",
-            |of: &Of<'a>| of.memory_available.as_ref().map(|there| there.limit.to_string()).into(),
-        )
-        .or_null("as above"),
-        integer("index_least_bytes", "the least length of the index", |of| of.index_bytes.0),
-        integer("index_most_bytes", "the greatest length of the index", |of| of.index_bytes.1),
-        integer(
-            "scratch_least_bytes",
-            "the least length of scratch files while it is built, in `index_dir` too",
-            |of| of.scratch_bytes.0,
-        ),
-        integer("scratch_most_bytes", "the greatest length of scratch files", |of| of.scratch_bytes.1),
-        Column::integer("disk_free_bytes", "what is free on the disk of `index_dir`", |of: &Of<'a>| {
-            of.disk_free_bytes.into()
+        Column::of(names::MEMORY_LIMIT, |of: &Of<'a>| {
+            of.memory_available.as_ref().map(|there| there.limit.to_string()).into()
         })
-        .or_null(nobody_knows),
-        Column::text("index_dir", "where the index would lie", |of: &Of<'a>| of.dir.to_string_lossy().into()),
+        .or_null("as above"),
+        integer(names::INDEX_LEAST_BYTES, |of| of.index_bytes.0),
+        integer(names::INDEX_MOST_BYTES, |of| of.index_bytes.1),
+        integer(names::SCRATCH_LEAST_BYTES, |of| of.scratch_bytes.0),
+        integer(names::SCRATCH_MOST_BYTES, |of| of.scratch_bytes.1),
+        Column::of(names::DISK_FREE_BYTES, |of: &Of<'a>| of.disk_free_bytes.into()).or_null(nobody_knows),
+        Column::of(names::INDEX_DIR, |of: &Of<'a>| of.dir.to_string_lossy().into()),
     ])
 }
 

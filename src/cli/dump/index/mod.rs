@@ -11,6 +11,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{Heap, Options};
+use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::Value;
@@ -147,34 +148,10 @@ fn show(args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
 
 fn columns() -> Columns<'static, Row> {
     Columns::new([
-        Column::text(
-            "stage",
-            "`unpacked` (compressed dumps only), `summary`, `objects`, `references`, `referrers`, `dominators`, in this \
-             order; `all` with `--remove`",
-            |row: &Row| row.stage.into(),
-        )
-        .header("stage"),
-        Column::text(
-            "state",
-            "`good`; `missing`; `stale`: of another dump, or the dump has changed; `foreign`: no index file of this \
-             version; `damaged`: truncated, or a checksum is wrong; `removed`",
-            |row: &Row| row.state.into(),
-        )
-        .header("state"),
-        Column::integer(
-            "index_bytes",
-            "length of the file, with the unpacked dump beside `unpacked`; 0 if it is missing; what was freed",
-            |row: &Row| row.index_bytes.into(),
-        )
-        .header("bytes"),
-        Column::text(
-            "file",
-            "its path, or where it would be; the directory with `--remove`. Bytes that are not UTF-8 are replaced by \
-             U+FFFD",
-            |row: &Row| Value::from(&row.file),
-        )
-        .header("file")
-        .fit(Fit::Wrap),
+        Column::of(names::STAGE, |row: &Row| row.stage.into()).header("stage"),
+        Column::of(names::STATE, |row: &Row| row.state.into()).header("state"),
+        Column::of(names::INDEX_BYTES, |row: &Row| row.index_bytes.into()).header("bytes"),
+        Column::of(names::FILE, |row: &Row| Value::from(&row.file)).header("file").fit(Fit::Wrap),
     ])
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::{Key, names};
 use hprof_query::objects::meaning;
 use hprof_query::sql::{Cell, Column as Named, ColumnKind, Row};
 use hprof_report::column::{Align, Column, Columns, Field, Fit, Kind};
@@ -11,15 +12,13 @@ use hprof_report::value::{Value, list, record};
 /// Characters of a text in a cell of a table.
 const TABLE_TEXT: usize = 200;
 
-const CELL: &str = "null, a number, a text, an object ID, a boolean; bytes are a text of hexadecimal digits";
-
 /// The columns of rows; those that hold numbers only in the rows of a table stand on the right.
 pub(super) fn of_rows(named: &[Named], table: &[Row]) -> Columns<'static, Row> {
     let column = |(at, named): (usize, &Named)| {
         let kind = named.kind;
         let is_number = |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
         let is_right = kind == ColumnKind::Other && !table.is_empty() && table.iter().all(is_number);
-        Column::new(named.name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at), kind))
+        Column::of(Key::chosen(named.name.clone(), Kind::Any), move |row: &Row| value(cell(row, at), kind))
             .csv(move |row| csv(cell(row, at), kind))
             .header(named.name.clone())
             .cell(move |row| plain(cell(row, at), kind))
@@ -95,10 +94,10 @@ impl Beside {
         let attached = |(name, session): &(String, Session)| {
             let dump = session.dump();
             record([
-                ("name", name.as_str().into()),
-                ("path", dump.path.clone().into_owned().into()),
-                ("created", dump.created.as_deref().map(str::to_owned).into()),
-                ("damaged", dump.damaged.into()),
+                (names::NAME, name.as_str().into()),
+                (names::PATH, dump.path.clone().into_owned().into()),
+                (names::CREATED, dump.created.as_deref().map(str::to_owned).into()),
+                (names::IS_DAMAGED, dump.is_damaged.into()),
             ])
             .into_owned()
         };
@@ -111,20 +110,13 @@ impl Beside {
 
 pub(super) fn beside() -> Columns<'static, Beside> {
     let attached = vec![
-        Field::new("name", Kind::Text, "the schema of its tables"),
-        Field::new("path", Kind::Text, "as it was given"),
-        Field::new("created", Kind::Time, "when it was made").or_null("the dump does not say"),
-        Field::new("damaged", Kind::Boolean, "whether part of it is missing or unreadable"),
+        Field::of(names::NAME),
+        Field::of(names::PATH),
+        Field::of(names::CREATED).or_null("the dump does not say"),
+        Field::of(names::IS_DAMAGED),
     ];
     Columns::new([
-        Column::new(
-            "columns",
-            Kind::List(Box::new(Kind::Text)),
-            "the names of the columns, in order",
-            |beside: &Beside| list(beside.names.iter().cloned()),
-        ),
-        Column::new("attached", Kind::Records(attached), "the dumps of `--attach`", |beside: &Beside| {
-            list(beside.attached.iter().cloned())
-        }),
+        Column::of(names::COLUMNS, |beside: &Beside| list(beside.names.iter().cloned())),
+        Column::nested(names::ATTACHED, attached, |beside: &Beside| list(beside.attached.iter().cloned())),
     ])
 }

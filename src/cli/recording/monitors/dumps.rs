@@ -10,11 +10,12 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::pattern::{self, ClassPattern};
+use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
 use hprof_query::recordings::traces;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Fit, Kind};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::{Value, id, list};
 
 /// Threads that a cell of a table lists.
@@ -189,145 +190,104 @@ fn number(number: Option<u32>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-const DUMP: &str = "number of the MONITOR DUMP in the run, from 1";
-const STATE: &str = "the state as the agent writes it";
 const NOT_STARTED: &str = "the thread has no start record";
 const NOT_OWNED: &str = "no thread holds it";
-const TO_ENTER: &str =
-    "serial numbers of the threads that wait to enter; null for one that the agent did not know";
-const TO_BE_NOTIFIED: &str = "likewise, of those that wait to be notified";
 
 fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Thread<'a>> {
     let columns = [
-        Column::integer("thread", "serial number", |thread: &Thread<'a>| thread.serial.into())
+        Column::of(names::THREAD_SERIAL, |thread: &Thread<'a>| thread.serial.into())
             .header("thread")
             .place(0)
             .cell(|thread| thread.serial.to_string()),
-        Column::text("thread_name", "name", |thread: &Thread<'a>| thread.name.into())
+        Column::of(names::THREAD_NAME, |thread: &Thread<'a>| thread.name.into())
             .or_null(NOT_STARTED)
             .header("name")
             .place(3)
             .fit(Fit::Cut { priority: 0 }),
-        Column::text("state", STATE, |thread: &Thread<'a>| thread.state.into()).header("state").place(1),
+        Column::of(names::STATE, |thread: &Thread<'a>| thread.state.into()).header("state").place(1),
         columns::trace(|thread: &Thread<'a>| thread.trace).place(2),
     ];
     Columns::new(columns.into_iter().chain(stack.column(traces, |thread: &Thread<'a>| thread.trace)))
 }
 
 fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
-    let waiting = |key, title, meaning, threads: fn(&Monitor) -> &[u32]| {
-        let kind = Kind::List(Box::new(Kind::Integer));
-        Column::new(key, kind, meaning, move |named: &Named<'a>| waiters(threads(named.monitor)))
+    let waiting = |name: Name, title, threads: fn(&Monitor) -> &[u32]| {
+        Column::of(name, move |named: &Named<'a>| waiters(threads(named.monitor)))
             .header(title)
             .fit(Fit::Cut { priority: 1 })
             .cell(move |named| listed(threads(named.monitor)))
     };
     Columns::new([
-        Column::text("monitor", "class of the object, or name of a raw monitor", |named: &Named<'a>| {
-            named.monitor.name.as_str().into()
-        })
-        .header("monitor")
-        .place(5)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
-        Column::id("id", "the object, or the raw monitor's address", |named: &Named<'a>| {
-            id(named.monitor.id.map(ObjectId))
-        })
-        .or_null("not stated (JDK 5 and later)")
-        .header("id")
-        .place(0),
-        Column::new(
-            "raw",
-            Kind::Boolean,
-            "whether it is a monitor of the JVM itself",
-            |named: &Named<'a>| named.monitor.raw.into(),
-        ),
-        Column::integer("owner", "serial number of the thread that holds it", |named: &Named<'a>| {
-            named.owner().into()
-        })
-        .or_null(NOT_OWNED)
-        .header("owner")
-        .place(1)
-        .cell(|named| number(named.owner())),
-        Column::text("owner_name", "name of that thread", |named: &Named<'a>| named.owner_name.into())
+        Column::of(names::MONITOR, |named: &Named<'a>| named.monitor.name.as_str().into())
+            .header("monitor")
+            .place(5)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
+        Column::of(names::OBJECT, |named: &Named<'a>| id(named.monitor.id.map(ObjectId)))
+            .or_null("not stated (JDK 5 and later)")
+            .header("id")
+            .place(0),
+        Column::of(names::IS_RAW, |named: &Named<'a>| named.monitor.raw.into()),
+        Column::of(names::OWNER_SERIAL, |named: &Named<'a>| named.owner().into())
+            .or_null(NOT_OWNED)
+            .header("owner")
+            .place(1)
+            .cell(|named| number(named.owner())),
+        Column::of(names::OWNER_NAME, |named: &Named<'a>| named.owner_name.into())
             .or_null("no thread holds it, or the thread has no start record"),
-        Column::integer("entry_count", "how often that thread has entered", |named: &Named<'a>| {
-            named.entry_count().into()
-        })
-        .or_null(NOT_OWNED)
-        .header("entered")
-        .place(2)
-        .cell(|named| number(named.entry_count())),
-        waiting("waiting_to_enter", "waiting to enter", TO_ENTER, |monitor| &monitor.waiting_to_enter)
-            .place(3),
-        waiting("waiting_to_be_notified", "to be notified", TO_BE_NOTIFIED, |monitor| {
-            &monitor.waiting_to_be_notified
-        })
-        .place(4),
+        Column::of(names::ENTRY_COUNT, |named: &Named<'a>| named.entry_count().into())
+            .or_null(NOT_OWNED)
+            .header("entered")
+            .place(2)
+            .cell(|named| number(named.entry_count())),
+        waiting(names::WAITING_TO_ENTER, "waiting to enter", |monitor| &monitor.waiting_to_enter).place(3),
+        waiting(names::WAITING_TO_BE_NOTIFIED, "to be notified", |monitor| &monitor.waiting_to_be_notified)
+            .place(4),
     ])
 }
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Dump<'a>> {
     Columns::new([
-        Column::integer("dump", DUMP, |dump: &Dump<'a>| dump.number.into()),
-        Column::records("threads", "its threads", thread_columns(traces, stack), |dump: &Dump<'a>| {
+        Column::of(names::MONITOR_DUMP, |dump: &Dump<'a>| dump.number.into()),
+        Column::records(names::THREAD_ENTRIES, thread_columns(traces, stack), |dump: &Dump<'a>| {
             &dump.threads
         }),
-        Column::records(
-            "monitors",
-            "its monitors, those that `--monitor` leaves",
-            monitor_columns(),
-            |dump: &Dump<'a>| &dump.monitors,
-        ),
+        Column::records(names::MONITORS, monitor_columns(), |dump: &Dump<'a>| &dump.monitors),
     ])
 }
 
 fn item_columns<'a>() -> Columns<'a, Item<'a>> {
     const MONITOR: &str = "a monitor";
     const THREAD: &str = "a thread";
-    let waiting = |key, meaning, threads: fn(&Monitor) -> &[u32]| {
-        Column::new(key, Kind::List(Box::new(Kind::Integer)), meaning, move |item: &Item<'a>| {
+    let waiting = |name: Name, threads: fn(&Monitor) -> &[u32]| {
+        Column::of(name, move |item: &Item<'a>| {
             item.monitor.as_ref().map(|named| waiters(threads(named.monitor))).unwrap_or_default()
         })
         .or_null(THREAD)
     };
     Columns::new([
-        Column::integer("dump", DUMP, |item: &Item<'a>| item.number.into()),
-        Column::text(
-            "kind",
-            "`thread`, `monitor`, or `raw monitor`: of the JVM itself",
-            |item: &Item<'a>| item.kind().into(),
-        ),
-        Column::integer(
-            "thread",
-            "serial number of the thread, or of the monitor's owner",
-            |item: &Item<'a>| item.serial.into(),
-        )
-        .or_null(NOT_OWNED),
-        Column::text("thread_name", "name of that thread", |item: &Item<'a>| item.name.into())
-            .or_null(NOT_STARTED),
-        Column::text("state", STATE, |item: &Item<'a>| {
-            item.thread.as_ref().map(|thread| thread.state).into()
-        })
-        .or_null(MONITOR),
-        Column::integer("trace", "serial number of the stack trace", |item: &Item<'a>| {
-            item.thread.as_ref().map(|thread| thread.trace).into()
-        })
-        .or_null(MONITOR),
-        Column::text("monitor", "class of the object, or name of a raw monitor", |item: &Item<'a>| {
+        Column::of(names::MONITOR_DUMP, |item: &Item<'a>| item.number.into()),
+        Column::of(names::KIND, |item: &Item<'a>| item.kind().into()),
+        Column::of(names::THREAD_SERIAL, |item: &Item<'a>| item.serial.into()).or_null(NOT_OWNED),
+        Column::of(names::THREAD_NAME, |item: &Item<'a>| item.name.into()).or_null(NOT_STARTED),
+        Column::of(names::STATE, |item: &Item<'a>| item.thread.as_ref().map(|thread| thread.state).into())
+            .or_null(MONITOR),
+        Column::of(names::TRACE, |item: &Item<'a>| item.thread.as_ref().map(|thread| thread.trace).into())
+            .or_null(MONITOR),
+        Column::of(names::MONITOR, |item: &Item<'a>| {
             item.monitor.as_ref().map(|named| named.monitor.name.as_str()).into()
         })
         .or_null(THREAD),
-        Column::id("id", "the object, or the raw monitor's address", |item: &Item<'a>| {
+        Column::of(names::OBJECT, |item: &Item<'a>| {
             id(item.monitor.as_ref().and_then(|named| named.monitor.id).map(ObjectId))
         })
         .or_null("a thread, or not stated (JDK 5 and later)"),
-        Column::integer("entry_count", "how often the owner has entered", |item: &Item<'a>| {
+        Column::of(names::ENTRY_COUNT, |item: &Item<'a>| {
             item.monitor.as_ref().and_then(Named::entry_count).into()
         })
         .or_null("a thread, or no thread holds it"),
-        waiting("waiting_to_enter", TO_ENTER, |monitor| &monitor.waiting_to_enter),
-        waiting("waiting_to_be_notified", TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
+        waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
+        waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ])
 }
 

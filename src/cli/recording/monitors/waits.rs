@@ -5,10 +5,11 @@ use crate::cli::recording::columns::{self, Beside};
 use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
+use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use hprof_query::recordings::traces;
 use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
@@ -43,45 +44,33 @@ impl Row<'_> {
 }
 
 fn columns<'a>() -> Columns<'a, Row<'a>> {
-    let count = |key, meaning, of: fn(&WaitRow) -> u64| {
-        Column::integer(key, meaning, move |row: &Row<'a>| of(&row.waits).into()).header(key)
+    let count = |name: Name, of: fn(&WaitRow) -> u64| {
+        Column::of(name, move |row: &Row<'a>| of(&row.waits).into()).header(name.key)
     };
-    let time = |key, title, meaning, of: fn(&WaitRow) -> i64| {
-        Column::new(key, Kind::Signed, meaning, move |row: &Row<'a>| of(&row.waits).into())
+    let time = |name: Name, title, of: fn(&WaitRow) -> i64| {
+        Column::of(name, move |row: &Row<'a>| of(&row.waits).into())
             .header(title)
             .cell(move |row| of(&row.waits).to_string())
     };
     Columns::new([
-        Column::text("monitor", "class of the monitor", |row: &Row<'a>| row.waits.monitor.as_deref().into())
+        Column::of(names::MONITOR, |row: &Row<'a>| row.waits.monitor.as_deref().into())
             .or_null("asleep, not at a monitor"),
-        Column::integer("thread", "serial number of the thread", |row: &Row<'a>| row.waits.thread.into())
+        Column::of(names::THREAD_SERIAL, |row: &Row<'a>| row.waits.thread.into())
             .or_null("the agent did not know it")
             .header("thread")
             .place(7)
             .cell(|row| row.waits.thread.map(|serial| serial.to_string()).unwrap_or_default()),
-        Column::text("thread_name", "name of the thread", |row: &Row<'a>| row.name.into())
+        Column::of(names::THREAD_NAME, |row: &Row<'a>| row.name.into())
             .or_null("the thread has no start record"),
-        count("waits", "WAIT lines", |row| row.waits).place(0),
-        count("timed", "of these, with a timeout", |row| row.timed).place(1).fit(Fit::Secondary { priority: 2 }),
-        count("waited", "WAITED lines", |row| row.waited).place(2),
-        time(
-            "time_waited",
-            "time waited",
-            "sum of the times in WAITED lines as the file states them: the agent of JDK 5 to 8 writes the low 32 bits of \
-             nanoseconds, with a sign",
-            |row| row.time_waited,
-        )
-        .place(3),
-        count("sleeps", "SLEEP lines", |row| row.sleeps).place(4).fit(Fit::Secondary { priority: 1 }),
-        time(
-            "time_slept",
-            "time slept",
-            "sum of the times in SLEEP lines as the file states them",
-            |row| row.time_slept,
-        )
-        .place(5)
-        .fit(Fit::Secondary { priority: 3 }),
-        count("exits", "EXIT lines", |row| row.exits).place(6).fit(Fit::Secondary { priority: 0 }),
+        count(names::WAITS, |row| row.waits).place(0),
+        count(names::TIMED, |row| row.timed).place(1).fit(Fit::Secondary { priority: 2 }),
+        count(names::WAITED, |row| row.waited).place(2),
+        time(names::TIME_WAITED, "time waited", |row| row.time_waited).place(3),
+        count(names::SLEEPS, |row| row.sleeps).place(4).fit(Fit::Secondary { priority: 1 }),
+        time(names::TIME_SLEPT, "time slept", |row| row.time_slept)
+            .place(5)
+            .fit(Fit::Secondary { priority: 3 }),
+        count(names::EXITS, |row| row.exits).place(6).fit(Fit::Secondary { priority: 0 }),
         Column::table("monitor, and thread's name", Align::Left, Row::title)
             .place(8)
             .fit(Fit::Shorten { priority: 0 }),
@@ -90,7 +79,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
 
 fn beside_columns() -> Columns<'static, Beside<usize>> {
     Columns::new([
-        Column::integer("total.lines", "such lines in the run", |beside: &Beside<usize>| beside.of.into()),
+        Column::of(names::TOTAL.dot(names::LINES), |beside: &Beside<usize>| beside.of.into()),
         columns::matching(),
         columns::left_out(),
     ])

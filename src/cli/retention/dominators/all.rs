@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use hprof_index::model::summary::ClassNumber;
+use hprof_query::dictionary::names;
 use hprof_query::dominators::all::{Row, Rows};
 use hprof_query::dominators::nodes;
 use hprof_report::Format;
@@ -66,11 +67,9 @@ fn columns<'a>() -> Columns<'a, Line<'a>> {
         object_columns::class(|line: &Line<'a>| line.class),
         object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
         object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes),
-        Column::text(
-            "dominator",
-            "ID of its immediate dominator, or `root` if only the GC roots dominate it: it is one, or several of them lead to it",
-            |line: &Line<'a>| line.row.dominator.map_or_else(|| "root".into(), Value::Id),
-        ),
+        Column::of(names::DOMINATOR_OR_ROOT, |line: &Line<'a>| {
+            line.row.dominator.map_or_else(|| "root".into(), Value::Id)
+        }),
     ])
 }
 

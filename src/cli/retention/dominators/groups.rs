@@ -1,6 +1,7 @@
 //! `dominators --group-by`: the objects of one level, added up.
 
 use hprof_query::classes::histogram::GroupBy;
+use hprof_query::dictionary::{Name, names};
 use hprof_query::dominators::listing::{self, GroupRow};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -56,41 +57,30 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
         let column = column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
         column.cell(move |row| cell(row).unwrap_or_else(unknown))
     };
-    let named = |meaning| {
-        let column = Column::text(title(group_by), meaning, |row: &GroupRow| name(row).into());
+    let named = |of: Name| {
+        let column = Column::of(of, |row: &GroupRow| name(row).into());
         shown(column.or_null("the dump does not say of which class the objects are"), |row| {
             name(row).map(str::to_owned)
         })
     };
     let loaders = || {
-        Column::text("loader", "the class loader, as in `histo`", |row: &GroupRow| {
-            loader_label(&row.group).into()
-        })
-        .or_null("as in `histo`")
+        Column::of(names::LOADER, |row: &GroupRow| loader_label(&row.group).into()).or_null("as in `histo`")
     };
     let mut columns = match group_by {
-        GroupBy::Class => vec![named("the class"), loaders()],
-        GroupBy::Package => vec![named("the package, as in `histo`")],
+        GroupBy::Class => vec![named(names::CLASS), loaders()],
+        GroupBy::Package => vec![named(names::PACKAGE)],
         GroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
     };
     columns.extend([
-        Column::integer("objects", "objects of the level", |row: &GroupRow| row.group.instances.into())
-            .header("objects")
-            .place(3),
-        Column::integer("shallow_bytes", "their own size", |row: &GroupRow| row.group.shallow_bytes.into())
+        Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()).header("objects").place(3),
+        Column::of(names::SHALLOW_BYTES, |row: &GroupRow| row.group.shallow_bytes.into())
             .header("shallow")
             .place(4)
             .fit(Fit::Secondary { priority: 1 }),
-        Column::integer("retained_bytes", "what would be freed with them", |row: &GroupRow| {
-            retained_bytes(row).into()
-        })
-        .header("retained")
-        .place(0),
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed, themselves included",
-            |row: &GroupRow| row.retained_objects.into(),
-        ),
+        Column::of(names::RETAINED_BYTES, |row: &GroupRow| retained_bytes(row).into())
+            .header("retained")
+            .place(0),
+        Column::of(names::RETAINED_OBJECTS, |row: &GroupRow| row.retained_objects.into()),
     ]);
     columns.extend(whole.columns(retained_bytes));
     Columns::new(columns)

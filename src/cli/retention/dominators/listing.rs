@@ -7,6 +7,7 @@ use roaring::RoaringBitmap;
 use hprof_index::Quiet;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::Tree;
+use hprof_query::dictionary::names;
 use hprof_query::dominators::listing::{self, Listing, Question, Row};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
@@ -167,24 +168,12 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
         retained.header("retained").place(0),
         percent,
         bar,
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed, itself included",
-            |line: &Line<'a>| line.row.retained_objects.into(),
-        )
-        .header("objects")
-        .place(3)
-        .fit(Fit::Secondary { priority: 2 }),
-        Column::integer(
-            "dominated",
-            "objects that it dominates immediately: its children in the tree",
-            |line: &Line<'a>| line.row.dominated.into(),
-        ),
-        Column::integer(
-            "depth",
-            "number of its dominators; 0 if only the roots dominate it",
-            |line: &Line<'a>| line.row.depth.into(),
-        ),
+        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.row.retained_objects.into())
+            .header("objects")
+            .place(3)
+            .fit(Fit::Secondary { priority: 2 }),
+        Column::of(names::DOMINATED, |line: &Line<'a>| line.row.dominated.into()),
+        Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into()),
         object_columns::described(|line: &Line<'a>| {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();

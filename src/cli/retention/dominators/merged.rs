@@ -5,6 +5,7 @@ use roaring::RoaringBitmap;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_query::dominators::holder;
 use hprof_query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
 use hprof_query::objects::label::Labels;
@@ -242,72 +243,33 @@ impl Line {
 fn columns(whole: Whole) -> Columns<'static, Line> {
     let [percent, bar] = whole.columns(|line: &Line| line.retained_bytes());
     Columns::new([
-        Column::text("class", "the class of the objects; of a class object `java.lang.Class`", |line: &Line| {
-            line.class.as_deref().into()
-        })
-        .or_null("the dump does not say"),
-        Column::text(
-            "label",
-            "of one object, and of a class object, which is a row of its own: a few words that tell it from others, as in \
-             `dominators`",
-            |line: &Line| line.label.as_deref().into(),
-        )
-        .or_null("there is none, or there are several objects"),
-        Column::id("object", "the ID, if it is one object", |line: &Line| id(line.object))
-            .or_null("there are several objects"),
-        Column::text(
-            "field",
-            "the field that one object is known by, where only one object holds it by a field: \
-             `orders.OrderIndex.byNumber.table`",
-            |line: &Line| line.field.as_deref().into(),
-        )
-        .or_null("several objects hold it, or only such of the JDK, or there are several objects"),
-        Column::integer(
-            "objects",
-            "the objects: those of the class below the objects of the row above, and those that these dominate in a chain \
-             of the same class",
-            |line: &Line| line.figure(|node| node.objects),
-        )
-        .header("objects")
-        .place(3)
-        .cell(|line| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
-        Column::integer(
-            "chain",
-            "objects of the class that dominate one another immediately, at most: 1 if none does",
-            |line: &Line| line.figure(|node| node.chain.into()),
-        ),
-        Column::text("chain_field", "how the first of such a chain holds the next", |line: &Line| {
-            line.link.as_deref().into()
-        })
-        .or_null("there is no chain, or they hold one another through others"),
-        Column::integer("shallow_bytes", "what the objects take themselves", |line: &Line| {
-            line.figure(|node| node.shallow_bytes)
-        }),
-        Column::integer("retained_bytes", "what would be freed with them, themselves included", |line: &Line| {
-            line.retained_bytes().into()
-        })
-        .header("retained")
-        .place(0),
+        Column::of(names::CLASS, |line: &Line| line.class.as_deref().into()).or_null("the dump does not say"),
+        Column::of(names::LABEL, |line: &Line| line.label.as_deref().into())
+            .or_null("there is none, or there are several objects"),
+        Column::of(names::OBJECT, |line: &Line| id(line.object)).or_null("there are several objects"),
+        Column::of(names::FIELD, |line: &Line| line.field.as_deref().into())
+            .or_null("several objects hold it, or only such of the JDK, or there are several objects"),
+        Column::of(names::OBJECTS, |line: &Line| line.figure(|node| node.objects))
+            .header("objects")
+            .place(3)
+            .cell(|line| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
+        Column::of(names::CHAIN, |line: &Line| line.figure(|node| node.chain.into())),
+        Column::of(names::CHAIN_FIELD, |line: &Line| line.link.as_deref().into())
+            .or_null("there is no chain, or they hold one another through others"),
+        Column::of(names::SHALLOW_BYTES, |line: &Line| line.figure(|node| node.shallow_bytes)),
+        Column::of(names::RETAINED_BYTES, |line: &Line| line.retained_bytes().into())
+            .header("retained")
+            .place(0),
         percent,
         bar,
-        Column::integer(
-            "retained_objects",
-            "the number of objects that would be freed, themselves included",
-            |line: &Line| line.figure(|node| node.retained_objects),
-        ),
-        Column::integer("depth", "level of the row, from 0", |line: &Line| {
-            line.figure(|node| node.depth.into())
-        }),
-        Column::integer("parent", "the row above it in the tree, by its number from 0", |line: &Line| {
+        Column::of(names::RETAINED_OBJECTS, |line: &Line| line.figure(|node| node.retained_objects)),
+        Column::of(names::DEPTH, |line: &Line| line.figure(|node| node.depth.into())),
+        Column::of(names::PARENT_ROW, |line: &Line| {
             line.node().and_then(|node| node.parent).map(|parent| parent as u64).into()
         })
         .or_null("it is at the top"),
-        Column::integer("other_rows", "rows right below it that `--top` and `--min-retained` leave out", |line: &Line| {
-            line.figure(|node| node.others.nodes)
-        }),
-        Column::integer("other_bytes", "what the objects of those retain", |line: &Line| {
-            line.figure(|node| node.others.retained_bytes)
-        }),
+        Column::of(names::OTHER_ROWS, |line: &Line| line.figure(|node| node.others.nodes)),
+        Column::of(names::OTHER_BYTES, |line: &Line| line.figure(|node| node.others.retained_bytes)),
         Column::table("object", Align::Left, Line::in_table).fit(Fit::Shorten { priority: 0 }),
     ])
 }

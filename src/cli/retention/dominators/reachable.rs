@@ -2,6 +2,7 @@
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::tree::Tree;
+use hprof_query::dictionary::names;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::percent;
 use hprof_report::tree;
@@ -15,14 +16,8 @@ const ROOM_FOR_BARS: u16 = 100;
 /// The keys beside the rows.
 pub(super) fn beside() -> Columns<'static, Tree> {
     Columns::new([
-        Column::integer("reachable.objects", "all reachable objects of the dump", |tree: &Tree| {
-            tree.reachable().into()
-        }),
-        Column::integer(
-            "reachable.shallow_bytes",
-            "their size: 100 % of each `retained_bytes`",
-            |tree: &Tree| tree.reachable_bytes().into(),
-        ),
+        Column::of(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
+        Column::of(names::REACHABLE.dot(names::SHALLOW_BYTES), |tree: &Tree| tree.reachable_bytes().into()),
     ])
 }
 

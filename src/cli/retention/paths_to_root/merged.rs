@@ -7,13 +7,14 @@ use roaring::RoaringBitmap;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::dictionary::names;
 use hprof_query::objects::selection::{Selection, What};
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Merged, More, Node, Show};
 use hprof_query::paths::steps::{RootView, Step, View};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::tree;
 use hprof_report::value::{Value, id};
@@ -176,31 +177,20 @@ fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
 }
 
 fn columns<'a>() -> Columns<'a, Row<'a>> {
-    let root = Columns::new(paths::root_columns("", |root: &RootView| root));
+    let root = Columns::new(paths::root_columns(None, |root: &RootView| root));
     let step = paths::step_columns(|row: &Row<'a>| row.step, |row| row.node.parent.is_none());
     Columns::new(
         step.into_iter().chain([
-            Column::integer(
-                "objects",
-                "objects sought whose paths lead through it, itself among them if it is sought",
-                |row: &Row<'a>| row.node.objects.into(),
-            ),
-            Column::new("sought", Kind::Boolean, "whether it is one of those", |row: &Row<'a>| {
-                row.node.is_sought.into()
-            }),
+            Column::of(names::OBJECTS, |row: &Row<'a>| row.node.objects.into()),
+            Column::of(names::IS_SOUGHT, |row: &Row<'a>| row.node.is_sought.into()),
             object_columns::shallow_bytes(|row: &Row<'a>| row.step.shallow_bytes),
             object_columns::retained_bytes(|row: &Row<'a>| row.step.retained_bytes),
-            Column::integer("depth", "steps from the root", |row: &Row<'a>| row.node.depth.into()),
-            Column::id("parent", "the object that holds it", |row: &Row<'a>| {
-                id(row.parent.map(|parent| parent.id))
+            Column::of(names::DEPTH, |row: &Row<'a>| row.node.depth.into()),
+            Column::of(names::PARENT, |row: &Row<'a>| id(row.parent.map(|parent| parent.id)))
+                .or_null("it is a root"),
+            Column::nested(names::ROOT, root.fields(), move |row: &Row<'a>| {
+                row.root.map_or(Value::Null, |of| root.record(of))
             })
-            .or_null("it is a root"),
-            Column::new(
-                "root",
-                Kind::Record(root.fields()),
-                "why it is a root; in CSV one text",
-                move |row: &Row<'a>| row.root.map_or(Value::Null, |of| root.record(of)),
-            )
             .csv(|row| row.root.map(paths::describe_root).into())
             .or_null("it is no root: it has a `parent`"),
         ]),
@@ -209,32 +199,14 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
 
 fn beside() -> Columns<'static, Merged> {
     Columns::new([
-        Column::integer("total.objects", "objects sought", |merged: &Merged| merged.sought.into()),
-        Column::integer(
-            "total.with_path",
-            "those with a path in the trees, also where `--top` or `--depth` leaves it out",
-            |merged: &Merged| merged.found.into(),
-        ),
-        Column::integer(
-            "total.only_frames",
-            "those with a path only from what threads' frames hold; the paths of all others start at other roots",
-            |merged: &Merged| merged.only_frames.into(),
-        ),
-        Column::integer(
-            "total.only_excluded",
-            "those that are reachable only through excluded references, or from excluded roots",
-            |merged: &Merged| merged.only_excluded.into(),
-        ),
-        Column::integer("total.unreachable", "the unreachable ones", |merged: &Merged| {
-            merged.unreachable.into()
+        Column::of(names::TOTAL.dot(names::OBJECTS), |merged: &Merged| merged.sought.into()),
+        Column::of(names::TOTAL.dot(names::WITH_PATH), |merged: &Merged| merged.found.into()),
+        Column::of(names::TOTAL.dot(names::ONLY_FRAME_OBJECTS), |merged: &Merged| merged.only_frames.into()),
+        Column::of(names::TOTAL.dot(names::ONLY_EXCLUDED_OBJECTS), |merged: &Merged| {
+            merged.only_excluded.into()
         }),
-        Column::new(
-            "through_excluded",
-            Kind::Boolean,
-            "whether the paths lead over references that were to be left out, because nothing else leads to any of the \
-             objects",
-            |merged: &Merged| merged.followed_all.into(),
-        ),
+        Column::of(names::TOTAL.dot(names::UNREACHABLE_OBJECTS), |merged: &Merged| merged.unreachable.into()),
+        Column::of(names::IS_THROUGH_EXCLUDED, |merged: &Merged| merged.followed_all.into()),
     ])
 }
 

@@ -3,13 +3,14 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
+use hprof_query::dictionary::names;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::steps::{RootView, Step, View};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{counted, grouped};
 use hprof_report::value::Value;
 
@@ -252,31 +253,17 @@ struct Row<'a> {
 
 fn columns<'a>() -> Columns<'a, Row<'a>> {
     let step = step_columns();
-    let mut columns = paths::root_columns("root.", |row: &Row<'a>| &row.path.root);
-    columns.push(Column::new(
-        "through_excluded",
-        Kind::Boolean,
-        "whether the path leads over references that were to be left out (`--exclude`), because nothing else leads to the \
-         object",
-        |row: &Row<'a>| (row.to.what == Found::OnlyExcluded).into(),
-    ));
-    columns.push(Column::boolean(
-        "through_frame",
-        "whether the root is one only because a thread's frame holds it (java frame, JNI local, native stack, thread \
-         block); of paths through fields, which go on beyond such objects, at least the shortest is among the rows",
-        |row: &Row<'a>| row.path.through_frame.into(),
-    ));
-    columns.push(Column::new(
-        "steps",
-        Kind::Records(step.fields()),
-        "the objects of the path, from the root to the object; both are among them",
-        move |row: &Row<'a>| {
-            let steps = row.path.lines.iter().filter_map(Line::step).enumerate();
-            Value::List(
-                steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
-            )
-        },
-    ));
+    let mut columns = paths::root_columns(Some(names::ROOT), |row: &Row<'a>| &row.path.root);
+    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &Row<'a>| {
+        (row.to.what == Found::OnlyExcluded).into()
+    }));
+    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &Row<'a>| row.path.through_frame.into()));
+    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &Row<'a>| {
+        let steps = row.path.lines.iter().filter_map(Line::step).enumerate();
+        Value::List(
+            steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
+        )
+    }));
     Columns::new(columns)
 }
 
@@ -295,34 +282,16 @@ fn step_columns<'a>() -> Columns<'a, PathStep<'a>> {
 
 fn beside<'a>() -> Columns<'a, &'a [Paths]> {
     let each = Columns::new([
-        Column::id("object", "the ID", |to: &Paths| Value::Id(to.id)),
-        Column::text(
-            "found",
-            "`paths`; `only excluded`: paths, but only over references that were to be left out; `unreachable`; `no such \
-             object`; `given up`: none before `--budget` was spent; `no path`: from roots that were to be left out only (`--exclude-roots`), or something is wrong with the roots",
-            |to: &Paths| to.what.name().into(),
-        ),
-        Column::integer("paths", "its rows", |to: &Paths| to.paths.len().into()),
-        Column::new("all_paths", Kind::Boolean, "whether there is no other path", |to: &Paths| {
-            to.are_all.into()
-        }),
-        Column::boolean(
-            "gave_up",
-            "whether the search gave up (`--budget`): there may be other paths",
-            |to: &Paths| to.gave_up.into(),
-        ),
-        Column::boolean(
-            "only_frames",
-            "whether there are paths, and all start at what only a thread's frame holds",
-            |to: &Paths| to.only_frames.into(),
-        ),
+        Column::of(names::OBJECT, |to: &Paths| Value::Id(to.id)),
+        Column::of(names::FOUND, |to: &Paths| to.what.name().into()),
+        Column::of(names::PATH_COUNT, |to: &Paths| to.paths.len().into()),
+        Column::of(names::IS_COMPLETE, |to: &Paths| to.are_all.into()),
+        Column::of(names::IS_GIVEN_UP, |to: &Paths| to.gave_up.into()),
+        Column::of(names::IS_ONLY_FRAMES, |to: &Paths| to.only_frames.into()),
     ]);
-    Columns::new([Column::new(
-        "objects",
-        Kind::Records(each.fields()),
-        "a record for each ID that was given",
-        move |found: &&'a [Paths]| Value::List(found.iter().map(|to| each.record(to)).collect()),
-    )])
+    Columns::new([Column::nested(names::TARGETS, each.fields(), move |found: &&'a [Paths]| {
+        Value::List(found.iter().map(|to| each.record(to)).collect())
+    })])
 }
 
 /// What a table shows: a heading and a table for each path.

@@ -1,5 +1,6 @@
 //! Kinds of waste as rows.
 
+use hprof_query::dictionary::names;
 use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
 use hprof_report::column::Target;
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -65,89 +66,59 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     Columns::new([
-        Column::text("kind", "the kind of waste", |row: &Row<'a>| row.row.kind.name().into())
+        Column::of(names::KIND, |row: &Row<'a>| row.row.kind.name().into())
             .header("kind")
             .target(page)
             .place(4),
-        Column::integer(
-            "count",
-            "objects that would be freed or get smaller: copies beyond the first, collections, arrays, instances",
-            |row: &Row<'a>| row.row.count.into(),
-        )
-        .header("count")
-        .place(3),
-        Column::integer("wasted_bytes", "what would be freed if this kind alone were mended", |row: &Row<'a>| {
-            row.row.wasted_bytes.into()
+        Column::of(names::OBJECTS, |row: &Row<'a>| row.row.count.into()).header("count").place(3),
+        Column::of(names::WASTED_BYTES, |row: &Row<'a>| row.row.wasted_bytes.into())
+            .header("wasted")
+            .cell(|row| human_bytes(row.row.wasted_bytes))
+            .place(0),
+        Column::of(names::HEAP_PERCENT, |row: &Row<'a>| {
+            Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes))
         })
-        .header("wasted")
-        .cell(|row| human_bytes(row.row.wasted_bytes))
-        .place(0),
-        Column::new(
-            "percent",
-            hprof_report::column::Kind::Float,
-            "that in percent of the bytes of all objects",
-            |row: &Row<'a>| Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes)),
-        )
         .header("%")
         .cell(|row| percent(row.row.wasted_bytes, row.waste.all_bytes))
         .place(1),
-        Column::integer(
-            "added_bytes",
-            "what mending this kind would free beyond all kinds before it, in the order of [waste.md](waste.md); these add up to `total.wasted_bytes`",
-            |row: &Row<'a>| row.row.added_bytes.into(),
-        )
-        .header("added")
-        .cell(|row| human_bytes(row.row.added_bytes))
-        .fit(Fit::Secondary { priority: 0 })
-        .place(2),
+        Column::of(names::ADDED_BYTES, |row: &Row<'a>| row.row.added_bytes.into())
+            .header("added")
+            .cell(|row| human_bytes(row.row.added_bytes))
+            .fit(Fit::Secondary { priority: 0 })
+            .place(2),
         Column::table(format!("most by {}", title(by)), Align::Left, most)
             .fit(Fit::Shorten { priority: 0 })
             .target(move |row| target(row.row.fields.first()?, by)),
-        Column::integer("field_count", "how many fields, or groups of them, hold it", |row: &Row<'a>| {
-            row.row.fields.len().into()
-        }),
-        Column::records("fields", "what holds it, most bytes first; `--top` limits them", fields(), |row: &Row<'a>| row.fields()),
-        Column::records("parts", "what it consists of, most bytes first", parts(), |row: &Row<'a>| &row.row.parts),
-        Column::records("examples", "the objects that would save most, five at most", examples(), |row: &Row<'a>| {
-            &row.row.examples
-        }),
+        Column::of(names::FIELD_COUNT, |row: &Row<'a>| row.row.fields.len().into()),
+        Column::records(names::FIELDS, fields(), |row: &Row<'a>| row.fields()),
+        Column::records(names::PARTS, parts(), |row: &Row<'a>| &row.row.parts),
+        Column::records(names::EXAMPLES, examples(), |row: &Row<'a>| &row.row.examples),
     ])
 }
 
 fn fields<'c>() -> Columns<'c, FieldSum> {
     Columns::new([
-        Column::text(
-            "field",
-            "`com.acme.Row.currency`: class and field; with `--by` the class, the package or the loader. The class alone if it is \
-             not known which of its fields it is, and of arrays",
-            |field: &FieldSum| field.name().into(),
-        )
-        .or_null("only GC roots hold it, or it is the boot loader"),
-        Column::boolean("static", "whether the field is static", |field: &FieldSum| field.is_static.into()),
-        Column::id("loader", "the class loader, with `--by loader`", |field: &FieldSum| id(field.loader))
+        Column::of(names::FIELD, |field: &FieldSum| field.name().into())
+            .or_null("only GC roots hold it, or it is the boot loader"),
+        Column::of(names::IS_STATIC, |field: &FieldSum| field.is_static.into()),
+        Column::of(names::LOADER_OBJECT, |field: &FieldSum| id(field.loader))
             .or_null("fields are put together by something else"),
-        Column::integer("count", "objects that it holds", |field: &FieldSum| field.count.into()),
-        Column::integer("wasted_bytes", "what would be freed of them", |field: &FieldSum| {
-            field.wasted_bytes.into()
-        }),
+        Column::of(names::OBJECTS, |field: &FieldSum| field.count.into()),
+        Column::of(names::WASTED_BYTES, |field: &FieldSum| field.wasted_bytes.into()),
     ])
 }
 
 pub(super) fn parts<'c>() -> Columns<'c, Part> {
     Columns::new([
-        Column::text("what", "a class, or words", |part: &Part| (&part.what).into()).header("what").place(4),
-        Column::integer("count", "objects of it", |part: &Part| part.count.into()).header("count").place(2),
-        Column::integer("wasted_bytes", "what would be freed of them", |part: &Part| part.wasted_bytes.into())
+        Column::of(names::WHAT, |part: &Part| (&part.what).into()).header("what").place(4),
+        Column::of(names::OBJECTS, |part: &Part| part.count.into()).header("count").place(2),
+        Column::of(names::WASTED_BYTES, |part: &Part| part.wasted_bytes.into())
             .header("wasted")
             .cell(|part| human_bytes(part.wasted_bytes))
             .place(1),
-        Column::new(
-            "ratio",
-            hprof_report::column::Kind::Float,
-            "how full it is: elements by slots; of `colliding_maps`, entries that stand behind others by entries; of \
-             `constant_fields`, bytes that stay by all",
-            |part: &Part| part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4)),
-        )
+        Column::of(names::RATIO, |part: &Part| {
+            part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4))
+        })
         .header("ratio")
         .cell(|part| part.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")))
         .align(Align::Right)
@@ -158,51 +129,31 @@ pub(super) fn parts<'c>() -> Columns<'c, Part> {
 
 pub(super) fn examples<'c>() -> Columns<'c, Example> {
     Columns::new([
-        Column::id("object", "the object; of equal ones the first, which stays", |example: &Example| {
-            id(example.object)
-        })
-        .header("object")
-        .place(2),
-        Column::text("class", "its class", |example: &Example| example.class.as_ref().into())
+        Column::of(names::OBJECT, |example: &Example| id(example.object)).header("object").place(2),
+        Column::of(names::CLASS, |example: &Example| example.class.as_ref().into())
             .or_null("the dump does not say")
             .header("class")
             .place(3),
-        Column::text(
-            "label",
-            "a few words that tell it from others: a String's text",
-            |example: &Example| example.label.as_ref().into(),
-        )
-        .or_null("there are none")
-        .header("label")
-        .fit(Fit::Cut { priority: 0 })
-        .place(4),
-        Column::integer(
-            "count",
-            "how many equal ones would be freed; 1 where that is not what counts",
-            |example: &Example| example.count.into(),
-        )
-        .header("count")
-        .place(1),
-        Column::integer("wasted_bytes", "what would be freed", |example: &Example| {
-            example.wasted_bytes.into()
-        })
-        .header("wasted")
-        .cell(|example| grouped(example.wasted_bytes))
-        .place(0),
+        Column::of(names::LABEL, |example: &Example| example.label.as_ref().into())
+            .or_null("there are none")
+            .header("label")
+            .fit(Fit::Cut { priority: 0 })
+            .place(4),
+        Column::of(names::COUNT, |example: &Example| example.count.into()).header("count").place(1),
+        Column::of(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into())
+            .header("wasted")
+            .cell(|example| grouped(example.wasted_bytes))
+            .place(0),
     ])
 }
 
 pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
     Columns::new([
-        Column::integer(
-            "total.wasted_bytes",
-            "what would be freed if all kinds that are shown were mended; nothing counts twice",
-            |waste: &&'a Waste| waste.wasted_bytes.into(),
-        ),
-        Column::integer("total.reachable_bytes", "what all reachable objects take", |waste: &&'a Waste| {
+        Column::of(names::TOTAL.dot(names::WASTED_BYTES), |waste: &&'a Waste| waste.wasted_bytes.into()),
+        Column::of(names::TOTAL.dot(names::REACHABLE_BYTES), |waste: &&'a Waste| {
             waste.reachable_bytes.into()
         }),
-        Column::integer("total.bytes", "what all objects take", |waste: &&'a Waste| waste.all_bytes.into()),
+        Column::of(names::TOTAL.dot(names::SHALLOW_BYTES), |waste: &&'a Waste| waste.all_bytes.into()),
     ])
 }
 
@@ -224,14 +175,14 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
 
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
-        Column::text("kind", "", |row: &FlatRow<'a>| row.of.kind.name().into()),
-        Column::text("field", "", |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
-        Column::boolean("static", "", |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
-        Column::id("loader", "", |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
-        Column::integer("count", "", |row: &FlatRow<'a>| {
+        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name().into()),
+        Column::of(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
+        Column::of(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
+        Column::of(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
+        Column::of(names::COUNT, |row: &FlatRow<'a>| {
             row.field.map_or(row.of.count, |field| field.count).into()
         }),
-        Column::integer("wasted_bytes", "", |row: &FlatRow<'a>| {
+        Column::of(names::WASTED_BYTES, |row: &FlatRow<'a>| {
             row.field.map_or(row.of.wasted_bytes, |field| field.wasted_bytes).into()
         }),
     ])

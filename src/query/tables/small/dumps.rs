@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
+use crate::dictionary::names;
 use crate::dump::info;
 use crate::objects::reader::Characters;
 use crate::recordings::profile::rfc3339;
@@ -19,41 +20,36 @@ pub(super) fn definition() -> Definition {
         meaning: "The dump: one row".into(),
         order: "there is one row".into(),
         columns: vec![
-            Column::new(
-                "name",
-                Kind::Text,
-                "what it is called among others, as in the directories of an export",
-            ),
-            Column::new("file", Kind::Text, "the name of its file, without directories"),
-            Column::new("created", Kind::Text, "when it was made: RFC 3339, UTC").or_null(unknown),
-            Column::new("created_ms", Kind::Integer, "the same in milliseconds since 1970").or_null(unknown),
-            Column::new("jvm", Kind::Text, "the JVM in one line: name, version and vendor").or_null(unknown),
-            Column::new("jvm_name", Kind::Text, "java.vm.name").or_null(unknown),
-            Column::new("jvm_version", Kind::Text, "java.runtime.version, java.version or java.vm.version")
-                .or_null(unknown),
-            Column::new("jvm_vendor", Kind::Text, "java.vendor or java.vm.vendor").or_null(unknown),
-            Column::new("format", Kind::Text, "the format's version, as in `info`"),
-            Column::new("id_bytes", Kind::Integer, "bytes of an identifier"),
-            Column::new("file_bytes", Kind::Integer, "length of the file as it lies on disk"),
-            Column::new("dump_bytes", Kind::Integer, "length of the dump, unpacked"),
-            Column::new("compression", Kind::Text, "how the file is compressed").or_null("it is not"),
-            Column::new("reference_bytes", Kind::Integer, "bytes of a reference in an object: 4 or 8"),
-            Column::new("header_bytes", Kind::Integer, "bytes of an object's header"),
-            Column::new("alignment_bytes", Kind::Integer, "sizes are multiples of this"),
-            Column::new("objects", Kind::Integer, "all objects, class objects among them"),
-            Column::new("instances", Kind::Integer, "objects that are instances"),
-            Column::new("object_arrays", Kind::Integer, "arrays of references"),
-            Column::new("primitive_arrays", Kind::Integer, "arrays of primitives"),
-            Column::new("class_objects", Kind::Integer, "class objects"),
-            Column::new("roots", Kind::Integer, "GC roots"),
-            Column::new("shallow_bytes", Kind::Integer, "what all objects take"),
-            Column::new("reachable_objects", Kind::Integer, "objects that GC roots lead to"),
-            Column::new("reachable_bytes", Kind::Integer, "what they take"),
-            Column::new("is_damaged", Kind::Boolean, "whether part of it is missing or unreadable"),
-            Column::new("problems", Kind::Integer, "what is wrong or odd, as `info` lists it"),
-            Column::new("damages", Kind::Integer, "those of the problems that are damage"),
-            Column::new("skipped_bytes", Kind::Integer, "bytes that could not be read"),
-            Column::new("labels", Kind::Text, "its labels as a JSON object; also in the table `labels`"),
+            Column::of(names::NAME),
+            Column::of(names::FILE),
+            Column::of(names::CREATED).or_null(unknown),
+            Column::of(names::CREATED_MS).or_null(unknown),
+            Column::of(names::JVM_TEXT).or_null(unknown),
+            Column::of(names::JVM_NAME).or_null(unknown),
+            Column::of(names::JVM_VERSION).or_null(unknown),
+            Column::of(names::JVM_VENDOR).or_null(unknown),
+            Column::of(names::FORMAT),
+            Column::of(names::ID_BYTES),
+            Column::of(names::FILE_BYTES),
+            Column::of(names::DUMP_BYTES),
+            Column::of(names::COMPRESSION).or_null("it is not"),
+            Column::of(names::REFERENCE_BYTES),
+            Column::of(names::HEADER_BYTES),
+            Column::of(names::ALIGNMENT_BYTES),
+            Column::of(names::OBJECTS),
+            Column::of(names::INSTANCES),
+            Column::of(names::OBJECT_ARRAYS),
+            Column::of(names::PRIMITIVE_ARRAYS),
+            Column::of(names::CLASS_OBJECTS),
+            Column::of(names::ROOT_COUNT),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::REACHABLE_OBJECTS),
+            Column::of(names::REACHABLE_BYTES),
+            Column::of(names::IS_DAMAGED),
+            Column::of(names::PROBLEM_COUNT),
+            Column::of(names::DAMAGE_COUNT),
+            Column::of(names::SKIPPED_BYTES),
+            Column::of(names::LABELS),
         ],
     }
 }
@@ -108,15 +104,7 @@ pub(super) fn properties() -> Definition {
         name: "properties".into(),
         meaning: "A system property of the JVM that the index keeps: those that are usually no secret".into(),
         order: "by name".into(),
-        columns: vec![
-            Column::new("name", Kind::Text, "its key"),
-            Column::new("value", Kind::Text, "its value").secret(),
-            Column::new(
-                "hash",
-                Kind::Integer,
-                "hash of the value, as of a String of the same text in `strings`",
-            ),
-        ],
+        columns: vec![Column::of(names::NAME), Column::of(names::VALUE).secret(), Column::of(names::HASH)],
     }
 }
 
@@ -136,10 +124,7 @@ pub(super) fn labels() -> Definition {
         name: "labels".into(),
         meaning: "A label that the user gave the dump".into(),
         order: "as they were given".into(),
-        columns: vec![
-            Column::new("name", Kind::Text, "its name: `service`"),
-            Column::new("value", Kind::Text, "its value: `cart`"),
-        ],
+        columns: vec![Column::of(names::NAME), Column::of(names::VALUE)],
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
 use crate::classes::loader_sets;
 use crate::classes::loaders::{self, SortBy};
+use crate::dictionary::names;
 use crate::objects::label::Labels;
 
 /// What the table has.
@@ -16,31 +17,16 @@ pub(super) fn definition() -> Definition {
         meaning: "A class loader, as `loaders` lists them".into(),
         order: "by retained bytes, most first".into(),
         columns: vec![
-            Column::new("id", Kind::Id, "its object ID").or_null("it is the boot loader"),
-            Column::new("class", Kind::Name, "its class")
-                .or_null("it is the boot loader, or it is not in the dump"),
-            Column::new("label", Kind::Text, "a few words that tell it from others: its name")
-                .or_null("there are none")
-                .secret(),
-            Column::new("parent_id", Kind::Id, "the loader that it asks first; 0 is the boot loader")
-                .or_null("it is not known"),
-            Column::new("classes", Kind::Integer, "classes that it defines"),
-            Column::new("instances", Kind::Integer, "objects of these"),
-            Column::new("shallow_bytes", Kind::Integer, "what those take"),
-            Column::new(
-                "retained_bytes",
-                Kind::Integer,
-                "what would be freed with the loader, its classes and their instances together; of the platform and the \
-                 application loader what the loader object alone retains",
-            )
-            .or_null("none of these is reachable, or it is the boot loader"),
-            Column::new("retained_objects", Kind::Integer, "objects that would be freed with them").or_null(alone),
-            Column::new(
-                "same_classes",
-                Kind::Integer,
-                "the number, from 1, of the group of loaders that define classes of the same names",
-            )
-            .or_null("no other loader does"),
+            Column::of(names::OBJECT).or_null("it is the boot loader"),
+            Column::of(names::CLASS).few().or_null("it is the boot loader, or it is not in the dump"),
+            Column::of(names::LABEL).or_null("there are none").secret(),
+            Column::of(names::PARENT).or_null("it is not known"),
+            Column::of(names::CLASSES),
+            Column::of(names::INSTANCES),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::RETAINED_BYTES).or_null("none of these is reachable, or it is the boot loader"),
+            Column::of(names::RETAINED_OBJECTS).or_null(alone),
+            Column::of(names::LOADER_GROUP).or_null("no other loader does"),
         ],
     }
 }

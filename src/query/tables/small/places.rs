@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
 use crate::compare::places::{Aligned, Places};
+use crate::dictionary::names;
 
 /// What the table has.
 pub(super) fn definition() -> Definition {
@@ -15,28 +16,20 @@ pub(super) fn definition() -> Definition {
             .into(),
         order: "each after the place above it".into(),
         columns: vec![
-            Column::new("number", Kind::Integer, "its number in this dump, from 0"),
-            Column::new("parent_number", Kind::Integer, "the place above it").or_null("it is at the top"),
-            Column::new("depth", Kind::Integer, "1 at the top"),
-            Column::new(
-                "path",
-                Kind::Text,
-                "labels from the top, as `diff --by place` prints them, but `{*}` for keys of maps",
-            ),
-            Column::new("keys", Kind::Text, "the keys of maps in `path`, as a JSON array")
+            Column::of(names::PLACE_NUMBER),
+            Column::of(names::PARENT_PLACE_NUMBER).or_null("it is at the top"),
+            Column::of(names::DEPTH),
+            Column::of(names::PLACE_TEXT),
+            Column::of(names::KEYS)
                 .or_null("there are none")
                 .secret(),
-            Column::new("class", Kind::Name, "the class of its objects; of class objects the class they stand for")
+            Column::of(names::CLASS).few()
                 .or_null("the dump does not say"),
-            Column::new("is_class_object", Kind::Boolean, "whether its objects are class objects"),
-            Column::new("objects", Kind::Integer, "its objects; of a collection the collection itself"),
-            Column::new("retained_bytes", Kind::Integer, "what they retain"),
-            Column::new(
-                "is_nesting",
-                Kind::Boolean,
-                "whether objects below it are at a place above it again, whose retained bytes then hold its own",
-            ),
-            Column::new("example_id", Kind::Id, "one of its objects, a large one").or_null("there is none"),
+            Column::of(names::IS_CLASS_OBJECT),
+            Column::of(names::OBJECTS),
+            Column::of(names::RETAINED_BYTES),
+            Column::of(names::IS_NESTING),
+            Column::of(names::EXAMPLE_OBJECT).or_null("there is none"),
         ],
     }
 }

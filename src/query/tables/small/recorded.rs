@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
+use crate::dictionary::names;
 use crate::recordings::profile::binary::{self, Want};
 use crate::recordings::profile::{Profile, Traces};
 use crate::recordings::{cpu, sites};
@@ -15,12 +16,11 @@ fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
 }
 
 fn trace() -> Column {
-    Column::new("trace", Kind::Integer, "the serial number of the stack trace; see `traces`")
+    Column::of(names::TRACE)
 }
 
 fn method() -> Column {
-    Column::new("method", Kind::Text, "class and method of its innermost frame")
-        .or_null("the trace has no frames, or is not in the dump")
+    Column::of(names::METHOD).or_null("the trace has no frames, or is not in the dump")
 }
 
 /// What `sites` has.
@@ -30,18 +30,14 @@ pub(super) fn sites() -> Definition {
         meaning: "Where objects of a class were allocated, as `sites` tells; empty for dumps without allocation traces".into(),
         order: "as `sites` lists them: by live bytes, or as recorded".into(),
         columns: vec![
-            Column::new("rank", Kind::Integer, "its place in the list, from 1"),
-            Column::new("class", Kind::Name, "the class of the objects"),
+            Column::of(names::RANK),
+            Column::of(names::CLASS).few(),
             trace(),
-            Column::new("live_bytes", Kind::Integer, "bytes of its objects that are alive"),
-            Column::new("live_instances", Kind::Integer, "its objects that are alive"),
-            Column::new("allocated_bytes", Kind::Integer, "bytes ever allocated"),
-            Column::new("allocated_instances", Kind::Integer, "objects ever allocated"),
-            Column::new(
-                "origin",
-                Kind::Name,
-                "`recorded` by the profiler, or counted over the `objects` of the dump: then allocated is what is alive",
-            ),
+            Column::of(names::LIVE_BYTES),
+            Column::of(names::LIVE_INSTANCES),
+            Column::of(names::ALLOCATED_BYTES),
+            Column::of(names::ALLOCATED_INSTANCES),
+            Column::of(names::ORIGIN).few(),
             method(),
         ],
     }
@@ -81,11 +77,11 @@ pub(super) fn samples() -> Definition {
                 .into(),
         order: "by samples, most first".into(),
         columns: vec![
-            Column::new("rank", Kind::Integer, "its place in the list, from 1"),
+            Column::of(names::RANK),
             trace(),
-            Column::new("samples", Kind::Integer, "how often it was found"),
-            Column::new("self_percent", Kind::Real, "that in percent of all samples"),
-            Column::new("accumulated_percent", Kind::Real, "the same of this row and all before"),
+            Column::of(names::SAMPLES),
+            Column::of(names::SELF_PERCENT),
+            Column::of(names::ACCUMULATED_PERCENT),
             method(),
         ],
     }
@@ -115,15 +111,15 @@ pub(super) fn traces() -> Definition {
         meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),
         order: "traces as in the file; frames innermost first".into(),
         columns: vec![
-            Column::new("trace", Kind::Integer, "the serial number of the stack trace"),
-            Column::new("thread", Kind::Integer, "the serial number of its thread; 0 for none"),
-            Column::new("number", Kind::Integer, "the number of the frame; 0 is the innermost")
+            Column::of(names::TRACE),
+            Column::of(names::THREAD_SERIAL),
+            Column::of(names::FRAME_NUMBER)
                 .or_null("the trace is empty"),
-            Column::new("class", Kind::Name, "its class").or_null(unknown),
-            Column::new("method", Kind::Name, "its method").or_null(unknown),
-            Column::new("source", Kind::Name, "its source file").or_null(unknown),
-            Column::new("line", Kind::Integer, "the line, from 1").or_null(unknown),
-            Column::new("is_native", Kind::Boolean, "whether the method is native"),
+            Column::of(names::CLASS).few().or_null(unknown),
+            Column::of(names::METHOD).few().or_null(unknown),
+            Column::of(names::SOURCE).few().or_null(unknown),
+            Column::of(names::LINE).or_null(unknown),
+            Column::of(names::IS_NATIVE),
         ],
     }
 }

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
+use crate::dictionary::names;
 use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
 use crate::recordings::percent::hundredths;
 
@@ -18,35 +19,35 @@ pub(super) fn definition() -> Definition {
             .into(),
         order: "by retained bytes, most first".into(),
         columns: vec![
-            Column::new("rank", Kind::Integer, "its place in the list, from 1"),
-            Column::new("object_id", Kind::Id, "the object").or_null("it is a group"),
-            Column::new("class", Kind::Name, "its class; of a class object the class it stands for; of a group that of its members")
+            Column::of(names::RANK),
+            Column::of(names::OBJECT).or_null("it is a group"),
+            Column::of(names::CLASS).few()
                 .or_null("the dump does not say"),
-            Column::new("kind", Kind::Name, "`single` or `group`"),
-            Column::new("verdict", Kind::Name, "`accumulation` or `holder`"),
-            Column::new("what", Kind::Name, "`instance`, `class`, `class_loader` or `thread`"),
-            Column::new("label", Kind::Text, "a few words that tell it from others")
+            Column::of(names::KIND).few(),
+            Column::of(names::VERDICT).few(),
+            Column::of(names::WHAT).few(),
+            Column::of(names::LABEL)
                 .or_null("there are none, or it is a group")
                 .secret(),
-            Column::new("objects", Kind::Integer, "how many objects"),
-            Column::new("shallow_bytes", Kind::Integer, "what they take themselves"),
-            Column::new("retained_bytes", Kind::Integer, "what would be freed with them"),
-            Column::new("percent", Kind::Real, "that in percent of the reachable bytes"),
-            Column::new("point_id", Kind::Id, "the accumulation point")
+            Column::of(names::OBJECTS),
+            Column::of(names::SHALLOW_BYTES),
+            Column::of(names::RETAINED_BYTES),
+            Column::of(names::REACHABLE_PERCENT),
+            Column::of(names::ACCUMULATION_POINT_OBJECT)
                 .or_null("the members of the group have no path in common"),
-            Column::new("point_class", Kind::Name, "its class").or_null("as `point_id`, or the dump does not say"),
-            Column::new("accumulated_bytes", Kind::Integer, "what is retained there"),
-            Column::new("reason", Kind::Name, "how it accumulates: `children`, `chain`, `buffer`, `threads`, `loaders`, `members`")
+            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `point_id`, or the dump does not say"),
+            Column::of(names::ACCUMULATED_BYTES),
+            Column::of(names::HOW).few()
                 .or_null("it is a holder"),
-            Column::new("owner_class", Kind::Name, "the class of the last object on the path that is not the JDK's")
+            Column::of(names::OWNER_CLASS).few()
                 .or_null(no_path),
-            Column::new("owner_field", Kind::Name, "its field that the path follows").or_null(no_path),
-            Column::new("owner_is_static", Kind::Boolean, "whether that field is static").or_null(no_path),
-            Column::new("is_oom_thread", Kind::Boolean, "whether the thread that ran out of memory is it, or is in the group"),
-            Column::new("content_class", Kind::Name, "the class whose objects take most of what it retains")
+            Column::of(names::OWNER_FIELD).few().or_null(no_path),
+            Column::of(names::IS_OWNER_STATIC).or_null(no_path),
+            Column::of(names::IS_OOM_THREAD),
+            Column::of(names::CONTENT_CLASS).few()
                 .or_null("it retains nothing that is known"),
-            Column::new("allocated_class", Kind::Name, "the class whose allocation traces were looked at").or_null(no_traces),
-            Column::new("allocated_at", Kind::Text, "where most of its objects were allocated: the innermost frame that is not the JDK's")
+            Column::of(names::ALLOCATED_CLASS).few().or_null(no_traces),
+            Column::of(names::ALLOCATION_SITE)
                 .or_null(no_traces),
         ],
     }

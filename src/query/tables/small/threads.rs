@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::super::{
-    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
 };
 use super::once;
+use crate::dictionary::names;
 use crate::threads::frames::NATIVE;
 use crate::threads::{
     Kind as ThreadKind, Local, Question as Wish, Row, SortBy, State, Thread, Threads, Wait,
@@ -77,41 +78,27 @@ pub(super) fn definition(of: Of) -> Definition {
             meaning: "A Thread object, as `threads` tells".into(),
             order: "by ID".into(),
             columns: vec![
-                Column::new("id", Kind::Id, "the Thread object"),
-                Column::new("name", Kind::Text, "its name").or_null("the dump has none"),
-                Column::new(
-                    "state",
-                    Kind::Name,
-                    "`NEW`, `RUNNABLE`, `BLOCKED`, `WAITING`, `TIMED_WAITING` or `TERMINATED`",
-                )
-                .or_null(unknown),
-                Column::new(
-                    "waiting",
-                    Kind::Name,
-                    "how it waits: `sleeping`, `on object monitor` or `parking`",
-                )
-                .or_null("it does not wait, or it is not known"),
-                Column::new("class", Kind::Name, "its class").or_null("the dump does not name it"),
-                Column::new("java_id", Kind::Integer, "what `Thread.threadId()` returns").or_null(unknown),
-                Column::new("is_daemon", Kind::Boolean, "whether the JVM exits without waiting for it")
-                    .or_null(unknown),
-                Column::new("priority", Kind::Integer, "1 to 10").or_null(unknown),
-                Column::new("thread_group", Kind::Text, "the name of its group")
-                    .or_null("it has none, or it is not known"),
-                Column::new("is_virtual", Kind::Boolean, "whether it is a virtual thread"),
-                Column::new("is_out_of_memory", Kind::Boolean, "whether it ran into an OutOfMemoryError"),
-                Column::new("blocker_id", Kind::Id, "what `Thread.parkBlocker` refers to").or_null("null"),
-                Column::new("blocker_class", Kind::Name, "its class")
+                Column::of(names::OBJECT),
+                Column::of(names::NAME).or_null("the dump has none"),
+                Column::of(names::STATE).few().or_null(unknown),
+                Column::of(names::WAITING).few().or_null("it does not wait, or it is not known"),
+                Column::of(names::CLASS).few().or_null("the dump does not name it"),
+                Column::of(names::THREAD_ID).or_null(unknown),
+                Column::of(names::IS_DAEMON).or_null(unknown),
+                Column::of(names::PRIORITY).or_null(unknown),
+                Column::of(names::THREAD_GROUP).or_null("it has none, or it is not known"),
+                Column::of(names::IS_VIRTUAL),
+                Column::of(names::IS_OUT_OF_MEMORY),
+                Column::of(names::BLOCKER).or_null("null"),
+                Column::of(names::BLOCKER_CLASS)
+                    .few()
                     .or_null("no `blocker_id`, or the dump does not name its class"),
-                Column::new("carrier_id", Kind::Id, "of a mounted virtual thread the thread that carries it")
-                    .or_null("it is none"),
-                Column::new("shallow_bytes", Kind::Integer, "its shallow size"),
-                Column::new("retained_bytes", Kind::Integer, "its retained size")
-                    .or_null("it is unreachable"),
-                Column::new("frames", Kind::Integer, "frames of its stack; see `frames`"),
-                Column::new("locals", Kind::Integer, "objects that its stack holds; see `locals`"),
-                Column::new("trace", Kind::Integer, "the serial number of its stack trace; see `traces`")
-                    .or_null("it has none"),
+                Column::of(names::CARRIER).or_null("it is none"),
+                Column::of(names::SHALLOW_BYTES),
+                Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
+                Column::of(names::FRAME_COUNT),
+                Column::of(names::LOCAL_COUNT),
+                Column::of(names::TRACE).or_null("it has none"),
             ],
         },
         Of::Frames => Definition {
@@ -119,14 +106,14 @@ pub(super) fn definition(of: Of) -> Definition {
             meaning: "A frame of a thread's stack".into(),
             order: "by thread; frames innermost first".into(),
             columns: vec![
-                Column::new("thread_id", Kind::Id, "the Thread object"),
-                Column::new("number", Kind::Integer, "its number; 0 is the innermost"),
-                Column::new("class", Kind::Text, "its class").or_null("the dump does not name it"),
-                Column::new("method", Kind::Text, "its method").or_null("the dump does not name it"),
-                Column::new("source", Kind::Text, "its source file").or_null(unknown),
-                Column::new("line", Kind::Integer, "the line, from 1").or_null(unknown),
-                Column::new("is_native", Kind::Boolean, "whether the method is native"),
-                Column::new("locals", Kind::Integer, "objects that it holds; see `locals`"),
+                Column::of(names::THREAD),
+                Column::of(names::FRAME_NUMBER),
+                Column::of(names::CLASS).or_null("the dump does not name it"),
+                Column::of(names::METHOD).or_null("the dump does not name it"),
+                Column::of(names::SOURCE).or_null(unknown),
+                Column::of(names::LINE).or_null(unknown),
+                Column::of(names::IS_NATIVE),
+                Column::of(names::LOCAL_COUNT),
             ],
         },
         Of::Locals => Definition {
@@ -135,17 +122,13 @@ pub(super) fn definition(of: Of) -> Definition {
                 .into(),
             order: "by thread; frames innermost first, what is in no frame last".into(),
             columns: vec![
-                Column::new("thread_id", Kind::Id, "the Thread object"),
-                Column::new("frame", Kind::Integer, "the number of the frame; see `frames`")
-                    .or_null("it is in no frame that is known"),
-                Column::new("object_id", Kind::Id, "the object"),
-                Column::new("class", Kind::Name, "its class").or_null("the dump does not name it"),
-                Column::new("kind", Kind::Name, "the kind of root that it is"),
-                Column::new("retained_bytes", Kind::Integer, "its retained size")
-                    .or_null("it is unreachable"),
-                Column::new("label", Kind::Text, "a few words that tell it from others")
-                    .or_null("there are none")
-                    .secret(),
+                Column::of(names::THREAD),
+                Column::of(names::FRAME_NUMBER).or_null("it is in no frame that is known"),
+                Column::of(names::OBJECT),
+                Column::of(names::CLASS).few().or_null("the dump does not name it"),
+                Column::of(names::KIND).few(),
+                Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
+                Column::of(names::LABEL).or_null("there are none").secret(),
             ],
         },
     }

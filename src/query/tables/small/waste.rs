@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition, Kind};
+use super::super::{Column, Context, Definition};
 use super::Rows;
+use crate::dictionary::names;
 use crate::waste::{FieldSum, GroupBy, Question, waste};
 
 /// What the table has.
@@ -14,37 +15,15 @@ pub(super) fn definition() -> Definition {
             .into(),
         order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
         columns: vec![
-            Column::new("kind", Kind::Name, "the kind of waste, as in `waste`"),
-            Column::new(
-                "field",
-                Kind::Text,
-                "class and field that hold it; the class alone if the field is not known",
-            )
-            .or_null("only GC roots hold it, or the kind has no fields"),
-            Column::new("class", Kind::Name, "the class of the field").or_null("as `field`"),
-            Column::new("is_static", Kind::Boolean, "whether the field is static"),
-            Column::new(
-                "objects",
-                Kind::Integer,
-                "objects that it holds and that would be freed or get smaller",
-            ),
-            Column::new(
-                "wasted_bytes",
-                Kind::Integer,
-                "what would be freed of them if this kind alone were mended",
-            ),
-            Column::new("kind_objects", Kind::Integer, "objects of the kind; the same in all its rows"),
-            Column::new(
-                "kind_wasted_bytes",
-                Kind::Integer,
-                "what is wasted of the kind; the same in all its rows",
-            ),
-            Column::new(
-                "kind_added_bytes",
-                Kind::Integer,
-                "what mending the kind frees beyond the kinds before it; the same in all its rows. Of all kinds they add up to what \
-                 can be freed",
-            ),
+            Column::of(names::KIND).few(),
+            Column::of(names::FIELD).or_null("only GC roots hold it, or the kind has no fields"),
+            Column::of(names::CLASS).few().or_null("as `field`"),
+            Column::of(names::IS_STATIC),
+            Column::of(names::OBJECTS),
+            Column::of(names::WASTED_BYTES),
+            Column::of(names::KIND_OBJECTS),
+            Column::of(names::KIND_WASTED_BYTES),
+            Column::of(names::KIND_ADDED_BYTES),
         ],
     }
 }

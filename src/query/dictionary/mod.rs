@@ -1,0 +1,222 @@
+//! The dictionary: every name of a fact, with its type and meaning, once.
+//!
+//! Columns of commands, of SQL and of exports are declared by these names ([`names`]); `docs/names.md` is made from them. A
+//! name has one type and one meaning wherever it is used; when a value is `null` depends on the row and stands with the
+//! column.
+
+use std::borrow::Cow;
+
+/// The type of the values of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A text.
+    Text,
+    /// An object ID.
+    Id,
+    /// A count or a size in bytes.
+    Integer,
+    /// An integer that may be negative.
+    Signed,
+    /// A number with a fraction.
+    Float,
+    /// A boolean.
+    Boolean,
+    /// A time.
+    Time,
+    /// A list of texts.
+    Texts,
+    /// A list of integers.
+    Integers,
+    /// A list of object IDs.
+    Ids,
+    /// A record, in JSON only.
+    Record,
+    /// A list of records, in JSON only.
+    Records,
+    /// One of several types, as the meaning says.
+    Any,
+}
+
+/// A name of the dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    /// The key in JSON, and the name of the column in CSV, SQL and exported tables.
+    pub key: &'static str,
+    /// The type of its values.
+    pub kind: Kind,
+    /// The meaning: unit, and what is counted.
+    pub meaning: &'static str,
+}
+
+/// The key of a column: a name, perhaps within a record, perhaps of one side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key in full: `total.retained_bytes_delta`.
+    pub text: Cow<'static, str>,
+    /// The name.
+    pub name: Name,
+    /// The type: of a difference it has a sign.
+    pub kind: Kind,
+}
+
+/// The two files of a comparison, and the difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The old file.
+    Old,
+    /// The new file.
+    New,
+    /// New minus old.
+    Delta,
+}
+
+impl Side {
+    /// The end of the keys of this side.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::New => "new",
+            Self::Delta => "delta",
+        }
+    }
+}
+
+impl From<Name> for Key {
+    fn from(name: Name) -> Self {
+        Self { text: Cow::Borrowed(name.key), name, kind: name.kind }
+    }
+}
+
+impl Name {
+    /// The key of a name within a record of this name.
+    pub fn dot(self, inner: impl Into<Key>) -> Key {
+        let inner = inner.into();
+        Key { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
+    }
+
+    /// The key of this name within a record, or by itself.
+    pub fn within(self, record: Option<Self>) -> Key {
+        match record {
+            Some(record) => record.dot(self),
+            None => self.into(),
+        }
+    }
+
+    /// The key of one value of an enumeration within a record of counts by that enumeration.
+    pub fn count(self, value: &str) -> Key {
+        Key { text: format!("{}.{value}", self.key).into(), name: self, kind: Kind::Integer }
+    }
+
+    /// The key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
+    pub fn of(self, side: Side) -> Key {
+        Key::from(self).of(side)
+    }
+}
+
+impl Key {
+    /// A key that the user or the dump chose: a column of a query, a field of a class.
+    pub fn chosen(text: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
+        Self { text: text.into(), name: names::CELL, kind }
+    }
+
+    /// The key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
+    pub fn of(self, side: Side) -> Self {
+        let kind = match self.kind {
+            Kind::Integer if side == Side::Delta => Kind::Signed,
+            kind => kind,
+        };
+        Self { text: format!("{}_{}", self.text, side.suffix()).into(), kind, ..self }
+    }
+}
+
+/// The key of a name: the name of the constant in lower case.
+const fn lower<const N: usize>(name: &str) -> [u8; N] {
+    let (bytes, mut key, mut at) = (name.as_bytes(), [0; N], 0);
+    while at < N {
+        key[at] = bytes[at].to_ascii_lowercase();
+        at += 1;
+    }
+    key
+}
+
+/// Declares names of one topic: `NAME: Kind, "meaning";`, with `as "key"` where another name has the key too.
+macro_rules! names {
+    ($($name:ident $(as $key:literal)?: $kind:ident, $meaning:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $name: super::Name = super::Name {
+                key: names!(@key $name $($key)?),
+                kind: super::Kind::$kind,
+                meaning: $meaning,
+            };
+        )*
+
+        /// All names of this topic.
+        pub(super) const ALL: &[super::Name] = &[$($name),*];
+    };
+    (@key $name:ident) => {{
+        const KEY: [u8; stringify!($name).len()] = super::lower(stringify!($name));
+        match std::str::from_utf8(&KEY) {
+            Ok(key) => key,
+            Err(_) => panic!("a name is ASCII"),
+        }
+    }};
+    (@key $name:ident $key:literal) => { $key };
+}
+
+mod analyses;
+mod files;
+mod objects;
+mod threads;
+
+/// The names.
+pub mod names {
+    pub use super::analyses::*;
+    pub use super::files::*;
+    pub use super::objects::*;
+    pub use super::threads::*;
+}
+
+/// All names by topic: the topic's title and its names.
+pub fn topics() -> [(&'static str, &'static [Name]); 4] {
+    [
+        ("Objects, classes and references", objects::ALL),
+        ("Threads and recordings", threads::ALL),
+        ("Leaks, waste, growth and rules", analyses::ALL),
+        ("Dumps, files and answers", files::ALL),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys that have two types, because earlier versions promised both.
+    const OF_TWO_TYPES: [&str; 3] = ["path", "dominator", "objects"];
+
+    #[test]
+    fn a_key_has_one_type_and_one_meaning() {
+        let mut keys: Vec<&str> =
+            topics().iter().flat_map(|(_, names)| *names).map(|name| name.key).collect();
+        keys.sort_unstable();
+        let twice: Vec<&str> =
+            keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let mut known = OF_TWO_TYPES;
+        known.sort_unstable();
+        assert_eq!(twice, known);
+    }
+
+    #[test]
+    fn names_follow_the_rules() {
+        for name in topics().iter().flat_map(|(_, names)| *names) {
+            let is = |prefix: &str| name.key.starts_with(prefix);
+            let ends = |suffix: &str| name.key.ends_with(suffix);
+            assert!(name.key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", name.key);
+            assert_eq!(name.kind == Kind::Boolean, is("is_"), "{}: booleans begin with is_", name.key);
+            assert!(!ends("_bytes") || name.kind == Kind::Integer, "{}: sizes are integers", name.key);
+            assert!(!ends("_percent") || name.kind == Kind::Float, "{}: shares are numbers", name.key);
+            assert!(!ends("_object") || name.kind == Kind::Id, "{}: objects are IDs", name.key);
+            assert!(!name.meaning.is_empty() && !name.meaning.ends_with('.'), "{}", name.key);
+        }
+    }
+}
