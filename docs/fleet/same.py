@@ -32,12 +32,12 @@ COMMANDS = {
 TABLES = ["classes", "objects", "refs", "roots", "strings", "threads"]
 
 SQL = {
-    "histo": "SELECT dump, id, name, instances, shallow_bytes FROM classes WHERE instances > 0",
-    "dominators": "SELECT dump, id, class, shallow_bytes, retained_bytes, dominator_id FROM objects WHERE reachable",
-    "strings": "SELECT s.dump, s.text, max(s.length), count(*) FROM strings s JOIN objects o ON o.dump = s.dump AND o.id = s.id "
+    "histo": "SELECT dump, class_object, class, instances, shallow_bytes FROM classes WHERE instances > 0",
+    "dominators": "SELECT dump, object, class, shallow_bytes, retained_bytes, dominator FROM objects WHERE is_reachable",
+    "strings": "SELECT s.dump, s.text, max(s.length), count(*) FROM strings s JOIN objects o ON o.dump = s.dump AND o.object = s.object "
                "WHERE s.text IS NOT NULL GROUP BY s.dump, s.text HAVING count(*) > 1",
-    "roots": "SELECT dump, object_id, kind, thread_id, frame, count(*) FROM roots GROUP BY dump, object_id, kind, thread_id, frame",
-    "threads": "SELECT dump, id, name, state, retained_bytes FROM threads",
+    "roots": "SELECT dump, object, kind, thread, frame_number, count(*) FROM roots GROUP BY dump, object, kind, thread, frame_number",
+    "threads": "SELECT dump, object, name, state, retained_bytes FROM threads",
     "info": "SELECT dump, kind, count(*), sum(shallow_bytes) FROM objects GROUP BY dump, kind",
 }
 
@@ -137,7 +137,7 @@ def main() -> int:
                 continue
             some = ", ".join(map(str, wanted["some"]))
             found = collections.Counter(engine.run(
-                f"SELECT from_id, to_id, field FROM refs WHERE dump = '{name}' AND from_id IN ({some})")[1])
+                f"SELECT referrer, target, field FROM refs WHERE dump = '{name}' AND referrer IN ({some})")[1])
             same(f"{engine_name} refs {name}", found, wanted["refs"])
     print(f"{equal} equal, {different} different")
     return 1 if different else 0

@@ -102,15 +102,15 @@ fn threads_with_their_frames_and_locals() {
                 "state",
                 "waiting",
                 "class",
-                "java_id=thread_id",
+                "thread_id=thread",
                 "is_daemon=daemon",
                 "priority",
                 "thread_group=group",
                 "is_virtual=virtual",
                 "is_out_of_memory=out_of_memory",
-                "blocker_id=blocker",
+                "blocker=blocker",
                 "blocker_class",
-                "carrier_id=carrier",
+                "carrier=carrier",
                 "shallow_bytes",
                 "retained_bytes",
             ],
@@ -134,10 +134,9 @@ fn threads_with_their_frames_and_locals() {
             }
             locals.extend(thread["locals"].as_array().unwrap().iter().map(|local| with(local, Value::Null)));
         }
-        let columns = ["thread_id=thread", "number", "class", "method", "source", "line"];
+        let columns = ["thread=thread", "number", "class", "method", "source", "line"];
         same(name, tables.find("frames").unwrap(), &frames, &columns);
-        let columns =
-            ["thread_id=thread", "frame", "object_id=object", "class", "kind", "label", "retained_bytes"];
+        let columns = ["thread=thread", "frame", "object=object", "class", "kind", "label", "retained_bytes"];
         same(name, tables.find("locals").unwrap(), &locals, &columns);
         let of_threads = rows(tables.find("threads").unwrap());
         let sum = |column: &str| of_threads.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
@@ -164,13 +163,13 @@ fn loaders_suspects_waste_and_places() {
                 "id=object",
                 "class",
                 "label",
-                "parent_id=parent",
+                "parent=parent",
                 "classes",
                 "instances",
                 "shallow_bytes",
                 "retained_bytes",
                 "retained_objects",
-                "same_classes=group",
+                "loader_group=group",
             ],
         );
         let mut suspects = told(dump, &["leaks"]);
@@ -183,7 +182,7 @@ fn loaders_suspects_waste_and_places() {
             &suspects,
             &[
                 "rank",
-                "object_id=object",
+                "object=object",
                 "class",
                 "kind",
                 "verdict",
@@ -193,13 +192,13 @@ fn loaders_suspects_waste_and_places() {
                 "shallow_bytes",
                 "retained_bytes",
                 "percent",
-                "point_id=accumulation_point/object",
-                "point_class=accumulation_point/class",
+                "accumulation_point_object=accumulation_point/object",
+                "accumulation_point_class=accumulation_point/class",
                 "accumulated_bytes",
                 "reason=reason/how",
                 "owner_class=owner/class",
                 "owner_field=owner/field",
-                "owner_is_static=owner/static",
+                "is_owner_static=owner/static",
                 "is_oom_thread=oom_thread",
                 "content_class=contents/0/class",
                 "allocated_class",

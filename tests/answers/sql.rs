@@ -51,7 +51,7 @@ fn sql_says_what_other_commands_say() {
         let classes = sql(
             &place,
             "SELECT name AS class, sum(instances) AS instances, sum(shallow_bytes) AS shallow_bytes FROM classes
-             GROUP BY name, loader_id HAVING sum(instances) > 0",
+             GROUP BY name, loader_object HAVING sum(instances) > 0",
         );
         assert_eq!(sorted(&classes, &columns), sorted(&histo, &columns), "{sample}");
         let mut by_class: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn sql_says_what_other_commands_say() {
         let columns = ["object", "class", "shallow_bytes", "retained_bytes"];
         let tree = sql(
             &place,
-            "SELECT id AS object, class, shallow_bytes, retained_bytes FROM objects WHERE reachable",
+            "SELECT object, class, shallow_bytes, retained_bytes FROM objects WHERE is_reachable",
         );
         assert_eq!(sorted(&tree, &columns), sorted(&dominators, &columns), "{sample}");
 
@@ -84,7 +84,7 @@ fn sql_says_what_other_commands_say() {
 
         let threads = sorted(&rows(&place, &["threads"]), &["object", "name"]);
         let found = sorted(
-            &sql(&place, "SELECT id AS object, name FROM threads WHERE id IS NOT NULL"),
+            &sql(&place, "SELECT object, name FROM threads WHERE object IS NOT NULL"),
             &["object", "name"],
         );
         assert_eq!(found, threads, "{sample}");
@@ -106,21 +106,22 @@ fn references_are_those_of_refs_both_ways() {
     // Every so many objects: the same ones each time.
     let picked = sql(
         &place,
-        "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at FROM objects) WHERE at % 701 = 7",
+        "SELECT object FROM (SELECT object, row_number() OVER (ORDER BY object) AS at FROM objects) WHERE at % 701 = 7",
     );
     assert!(picked.len() > 20);
     for row in picked.iter().take(portion::cases(60).try_into().unwrap()) {
-        let id = row["id"].as_str().unwrap();
-        let query = format!("SELECT DISTINCT to_id AS object FROM refs WHERE from_id = {id}");
+        let id = row["object"].as_str().unwrap();
+        let query = format!("SELECT DISTINCT target AS object FROM refs WHERE referrer = {id}");
         let out = rows(&place, &["refs", id]);
         let mut targets = sorted(&out, &["object"]);
         targets.dedup();
         assert_eq!(sorted(&sql(&place, &query), &["object"]), targets, "{id}");
         // A lookup finds what a scan finds.
-        for (lookup, scan) in [("from_id", "from_id + 0"), ("to_id", "to_id + 0")] {
+        for (lookup, scan) in [("referrer", "referrer + 0"), ("target", "target + 0")] {
             let all = |column: &str| {
-                let query = format!("SELECT from_id, field, to_id, kind FROM refs WHERE {column} = {id}");
-                sorted(&sql(&place, &query), &["from_id", "field", "to_id", "kind"])
+                let query =
+                    format!("SELECT referrer, reference, target, kind FROM refs WHERE {column} = {id}");
+                sorted(&sql(&place, &query), &["referrer", "field", "target", "kind"])
             };
             assert_eq!(all(lookup), all(scan), "{id} {lookup}");
         }
@@ -131,11 +132,12 @@ fn references_are_those_of_refs_both_ways() {
 fn rows_that_two_lookups_find_are_there_once() {
     let place = place("jdk/jdk17.hprof.zst");
     let one = |query: &str| sql(&place, query)[0]["n"].as_u64().unwrap();
-    let id = sql(&place, "SELECT to_id FROM refs GROUP BY to_id + 0 HAVING count(*) > 3 ORDER BY 1 LIMIT 1");
-    let id = id[0]["to_id"].as_str().unwrap();
+    let id =
+        sql(&place, "SELECT target FROM refs GROUP BY target + 0 HAVING count(*) > 3 ORDER BY 1 LIMIT 1");
+    let id = id[0]["target"].as_str().unwrap();
     for (lookups, scan) in [
-        (format!("from_id = {id} OR to_id = {id}"), format!("from_id + 0 = {id} OR to_id + 0 = {id}")),
-        (format!("to_id = {id} OR to_id = {id} + 0"), format!("to_id + 0 = {id}")),
+        (format!("referrer = {id} OR target = {id}"), format!("referrer + 0 = {id} OR target + 0 = {id}")),
+        (format!("target = {id} OR target = {id} + 0"), format!("target + 0 = {id}")),
     ] {
         let count = |condition: &str| one(&format!("SELECT count(*) AS n FROM refs WHERE {condition}"));
         assert_eq!(count(&lookups), count(&scan), "{lookups}");
@@ -143,8 +145,8 @@ fn rows_that_two_lookups_find_are_there_once() {
     let both = "SELECT count(*) AS n FROM objects WHERE class = 'java.lang.String' OR retained_bytes >= 1000";
     let scan = "SELECT count(*) AS n FROM objects WHERE class || '' = 'java.lang.String' OR retained_bytes + 0 >= 1000";
     assert_eq!(one(both), one(scan));
-    let outer = "SELECT count(*) AS n FROM (SELECT id FROM objects WHERE class = 'java.lang.Thread') a
-                 FULL JOIN threads t ON t.id = a.id";
+    let outer = "SELECT count(*) AS n FROM (SELECT object FROM objects WHERE class = 'java.lang.Thread') a
+                 FULL JOIN threads t ON t.object = a.object";
     assert_eq!(one(outer), one("SELECT count(*) AS n FROM threads"));
 }
 
@@ -154,12 +156,12 @@ fn values_are_compared_by_the_type_of_the_column() {
     let count = |condition: &str| {
         sql(&place, &format!("SELECT count(*) AS n FROM objects WHERE {condition}"))[0]["n"].as_u64().unwrap()
     };
-    let first = sql(&place, "SELECT id, id + 0 AS number FROM objects LIMIT 1");
+    let first = sql(&place, "SELECT object, object + 0 AS number FROM objects LIMIT 1");
     let number = first[0]["number"].as_i64().unwrap();
-    assert_eq!(count(&format!("id = '{number}'")), 1);
-    assert_eq!(count(&format!("id = {number}.0")), 1);
-    assert_eq!(count("id = 'x'"), 0);
-    assert_eq!(count("id = NULL"), 0);
+    assert_eq!(count(&format!("object = '{number}'")), 1);
+    assert_eq!(count(&format!("object = {number}.0")), 1);
+    assert_eq!(count("object = 'x'"), 0);
+    assert_eq!(count("object = NULL"), 0);
     let strings = count("class = 'java.lang.String'");
     assert!(strings > 0);
     assert_eq!(count("class = 'JAVA.LANG.STRING' COLLATE NOCASE"), strings);
@@ -172,11 +174,14 @@ fn values_are_compared_by_the_type_of_the_column() {
 #[test]
 fn a_class_is_a_table() {
     let place = place("jdk/jdk17.hprof.zst");
-    let found = sql(&place, "SELECT id, text(id) AS t, hash FROM \"java.lang.String\" ORDER BY id LIMIT 50");
+    let found = sql(
+        &place,
+        "SELECT object, text(object) AS t, hash FROM \"java.lang.String\" ORDER BY object LIMIT 50",
+    );
     assert_eq!(found.len(), 50);
     let same = sql(
         &place,
-        "SELECT id, text(id) AS t, value(id, 'hash') AS hash FROM objects WHERE class = 'java.lang.String' ORDER BY id LIMIT 50",
+        "SELECT object, text(object) AS t, value(object, 'hash') AS hash FROM objects WHERE class = 'java.lang.String' ORDER BY object LIMIT 50",
     );
     assert_eq!(found, same);
     let arrays = sql(&place, "SELECT count(*) AS n, sum(length) AS l FROM \"byte[]\"");
@@ -193,7 +198,7 @@ fn functions_say_what_commands_say() {
     let place = place("jdk/jdk17.hprof.zst");
     let main = sql(
         &place,
-        "SELECT id, text(id) AS name, class_of(id) AS class FROM \"java.lang.Thread\" WHERE text(name) = 'main'",
+        "SELECT object, text(object) AS name, class_of(object) AS class FROM \"java.lang.Thread\" WHERE text(name) = 'main'",
     );
     assert_eq!(
         (main[0]["name"].as_str(), main[0]["class"].as_str()),
@@ -201,14 +206,14 @@ fn functions_say_what_commands_say() {
     );
     let held = sql(
         &place,
-        "SELECT count(*) AS n, sum(dominates(dominator_id, id)) AS d FROM objects WHERE dominator_id IS NOT NULL",
+        "SELECT count(*) AS n, sum(dominates(dominator, object)) AS d FROM objects WHERE dominator IS NOT NULL",
     );
     assert_eq!(held[0]["n"], held[0]["d"]);
-    let sizes = sql(&place, "SELECT count(*) AS n FROM arrays WHERE size(id) IS NOT length");
+    let sizes = sql(&place, "SELECT count(*) AS n FROM arrays WHERE size(object) IS NOT length");
     assert_eq!(sizes[0]["n"], 0);
     let path = sql(
         &place,
-        "SELECT path(id) AS p FROM objects WHERE reachable AND class = 'java.lang.String' LIMIT 20",
+        "SELECT path(object) AS p FROM objects WHERE is_reachable AND class = 'java.lang.String' LIMIT 20",
     );
     assert!(path.iter().all(|row| row["p"].as_str().unwrap().contains(": ")));
     assert_eq!(
@@ -225,7 +230,7 @@ fn two_dumps_are_asked_at_once() {
     let other = std::fs::canonicalize(sample_path("jdk/jdk11.hprof.zst")).unwrap();
     let attach = format!("old={}", other.display());
     let query = "SELECT (SELECT count(*) FROM objects) AS new, (SELECT count(*) FROM old.objects) AS old,
-                 (SELECT text(id, 'old') FROM old.\"java.lang.Thread\" LIMIT 1) IS NOT NULL AS named";
+                 (SELECT text(object, 'old') FROM old.\"java.lang.Thread\" LIMIT 1) IS NOT NULL AS named";
     let output = place.run(&["sql", query, "--attach", &attach, "--format", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let info = |dump: &std::path::Path| rows(&Place::of(dump), &["info"])[0]["objects"]["total"].clone();
@@ -272,7 +277,7 @@ fn a_name_without_a_schema_means_the_first_dump() {
     assert!(row(&format!("SELECT count(*) AS n FROM old.\"{name}\""))["n"].as_i64().unwrap() > 0);
     for query in [
         format!("SELECT (SELECT count(*) FROM old.\"{name}\"), (SELECT count(*) FROM \"{name}\")"),
-        format!("SELECT n.* FROM old.\"{name}\" o JOIN \"{name}\" n USING (id)"),
+        format!("SELECT n.* FROM old.\"{name}\" o JOIN \"{name}\" n USING (object)"),
         format!("SELECT count(*) FROM \"{name}\""),
     ] {
         let output = ask(&query);
@@ -335,7 +340,7 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
     }
     assert_eq!(ask(&["\"com.FOO+\"", "old.\"com.Foo+\""]).as_deref(), Ok("3,5"));
     let id = |dump: &Dump, name: &str| {
-        let query = format!("SELECT id FROM classes WHERE name = '{name}'");
+        let query = format!("SELECT class_object AS id FROM classes WHERE class = '{name}'");
         let output = dump.run(&["sql", &query, "--format", "csv", "--quiet"]);
         String::from_utf8(output.stdout).unwrap().lines().nth(1).unwrap().to_owned()
     };

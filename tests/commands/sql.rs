@@ -27,7 +27,7 @@ fn what_is_not_reading_is_refused() {
         "CREATE VIRTUAL TABLE x USING fts5(a)",
         "DROP TABLE objects",
         "DELETE FROM objects",
-        "UPDATE objects SET id = 1",
+        "UPDATE objects SET object = 1",
         "INSERT INTO objects VALUES (1)",
         "PRAGMA writable_schema=1",
         "PRAGMA temp_store_directory='/tmp'",
@@ -99,7 +99,7 @@ fn what_takes_too_much_is_bounded() {
     assert!(place.answer(&["sql", &query, "--format", "csv"]).ends_with("0\n"));
     // A path of many fields.
     let path = "replace(hex(zeroblob(400000)), '00', 'a.') || 'a'";
-    let query = format!("SELECT value(id, {path}) IS NULL AS n FROM objects LIMIT 1");
+    let query = format!("SELECT value(object, {path}) IS NULL AS n FROM objects LIMIT 1");
     assert!(place.answer(&["sql", &query, "--format", "csv"]).ends_with("1\n"));
 }
 
@@ -141,21 +141,21 @@ fn errors_have_a_place_a_hint_and_a_code() {
         assert_eq!(output.status.code(), Some(code), "{query}: {}", stderr(&output));
         assert!(stderr(&output).contains(says), "{query}: {}", stderr(&output));
     }
-    let said = stderr(&place.run(&["sql", "SELECT id,\n\tnone FROM objects"]));
+    let said = stderr(&place.run(&["sql", "SELECT object,\n\tnone FROM objects"]));
     assert!(said.contains("note:  none FROM objects\nhprof-cli: note:  ^\n"), "{said}");
 }
 
 #[test]
 fn answers_are_shown_by_the_types_of_columns() {
     let place = place();
-    let query = "SELECT id, reachable, 1.5 AS r, NULL AS n, x'0aff' AS b, 'a,b' AS t, 1 AS t, 2 AS t, id + 0 > 0 AS p
-                 FROM (SELECT * FROM objects) WHERE class = 'java.lang.String' AND reachable ORDER BY id LIMIT 1";
+    let query = "SELECT object, is_reachable, 1.5 AS r, NULL AS n, x'0aff' AS b, 'a,b' AS t, 1 AS t, 2 AS t, object + 0 > 0 AS p
+                 FROM (SELECT * FROM objects) WHERE class = 'java.lang.String' AND is_reachable ORDER BY object LIMIT 1";
     let json: serde_json::Value =
         serde_json::from_str(&place.answer(&["sql", query, "--format", "json"])).unwrap();
     let row = json["rows"][0].as_object().unwrap();
     let names: Vec<&str> = row.keys().map(String::as_str).collect();
-    assert_eq!(names, ["id", "reachable", "r", "n", "b", "t", "t_2", "t_3", "p"]);
-    let id = row["id"].as_str().unwrap();
+    assert_eq!(names, ["object", "is_reachable", "r", "n", "b", "t", "t_2", "t_3", "p"]);
+    let id = row["object"].as_str().unwrap();
     assert!(id.starts_with("0x"));
     assert_eq!(
         (&row["reachable"], &row["r"], &row["n"]),
@@ -163,7 +163,7 @@ fn answers_are_shown_by_the_types_of_columns() {
     );
     assert_eq!((&row["b"], &row["p"]), (&"0aff".into(), &1.into()));
     let csv = place.answer(&["sql", query, "--format", "csv"]);
-    assert_eq!(csv, format!("id,reachable,r,n,b,t,t_2,t_3,p\n{id},true,1.5,,0aff,\"a,b\",1,2,1\n"));
+    assert_eq!(csv, format!("object,is_reachable,r,n,b,t,t_2,t_3,p\n{id},true,1.5,,0aff,\"a,b\",1,2,1\n"));
     let table = place.answer(&["sql", query]);
     assert!(table.contains(id) && table.contains("yes"), "{table}");
 }

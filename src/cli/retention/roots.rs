@@ -192,7 +192,7 @@ struct Beside<'a> {
 fn beside<'a>() -> Columns<'a, Beside<'a>> {
     let each = kinds(0);
     Columns::new([
-        Column::nested(names::KINDS, each.fields(), move |of: &Beside<'a>| {
+        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &Beside<'a>| {
             of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
         }),
         Column::of(names::TOTAL.dot(names::ROWS), |of: &Beside<'a>| of.found.total.into()),

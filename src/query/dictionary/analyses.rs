@@ -6,7 +6,6 @@ names! {
     SENTENCE: Text, "the conclusion as a sentence, for people: can change in any version";
     HEADLINE: Text, "what is wrong with the heap, in a line, for people: can change in any version";
     CONCLUSIONS: Records, "what is concluded, that whose cause retains most first";
-    SENTENCES: Texts, "conclusions of `leaks`, for people";
     SUSPECTS: Texts, "conclusions of `leaks`, that whose cause retains most first, for people";
     SUSPECT_RANKS: Integers, "rows that the conclusion is about, from 1; of class loaders those that are parts of it";
     ACCUMULATIONS: Integer, "number of rows whose verdict is `accumulation`, without those that retain less than 1 percent of all objects";
@@ -99,7 +98,6 @@ names! {
     OTHER_CHANGE_BYTES: Integer, "smallest change of another kind that is shown";
     STACK_STATUS: Text, "`same` if the threads have the same stacks in both dumps: class, method and line of each frame, numbers in names of generated classes excepted; else `other`";
     OLD: Record, "the old file";
-    NEW: Record, "the new file";
 
     // Rules.
     RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read";

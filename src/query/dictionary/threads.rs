@@ -38,7 +38,6 @@ names! {
     LOCAL_COUNT: Integer, "number of objects that the stack or the frame holds";
     LOCATION: Text, "a frame as `class.method(source:line)`, for people";
     METHOD: Text, "method of the frame; in rankings `CLASS.METHOD` of the innermost frame";
-    SIGNATURE: Text, "signature of the method in the JVM's notation";
     SOURCE: Text, "source file";
     LINE: Integer, "line number, from 1";
     IS_NATIVE: Boolean, "whether the method is native";
@@ -58,7 +57,6 @@ names! {
     SELF_MS: Signed, "time in milliseconds";
     TOTAL_MS: Signed, "time of all rows in milliseconds, as the file states it";
     TIME_MS: Signed, "time in milliseconds as the file states it; negative if it overflowed";
-    TIMEOUT_MS: Signed, "timeout in milliseconds as the file states it";
     COUNT: Integer, "number of calls or of events";
     CALLER: Text, "calling method";
     CALLEE: Text, "called method";

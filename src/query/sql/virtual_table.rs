@@ -17,6 +17,7 @@ use rusqlite::vtab::{
 use super::ahead::Reader;
 use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
+use crate::dictionary::names;
 use crate::tables::{
     Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Prepared, Question, Wanted,
 };
@@ -59,12 +60,25 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
 }
 
+/// The former name of a first column `object`: a hidden column, so that `SELECT *` does not have it.
+const FORMER: &str = "id";
+
 /// The declaration of a table. Its name means nothing here.
 pub(super) fn declaration(name: &str, definition: &Definition) -> String {
     let column =
         |column: &crate::tables::Column| format!("{} {}", quoted(&column.name), column.kind.declared());
-    let columns: Vec<String> = definition.columns.iter().map(column).collect();
+    let mut columns: Vec<String> = definition.columns.iter().map(column).collect();
+    let is_object = definition.columns.first().is_some_and(|first| first.name == names::OBJECT.key);
+    if is_object && !definition.columns.iter().any(|column| column.name.eq_ignore_ascii_case(FORMER)) {
+        columns.push(format!("{FORMER} {} HIDDEN", Kind::Id.declared()));
+    }
     format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
+}
+
+/// The column that SQLite means: what comes after those of the table is the first by its former name.
+#[inline]
+fn shown(column: usize, kinds: &[Kind]) -> usize {
+    if column == kinds.len() { 0 } else { column }
 }
 
 /// Limits the memory of SQLite in this process: what it needs beyond is an error.
@@ -178,6 +192,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
         let mut best: Option<(usize, Lookup)> = None;
         for (at, constraint) in info.constraints().enumerate() {
             let Ok(column) = usize::try_from(constraint.column()) else { continue };
+            let column = shown(column, &self.kinds);
             let operator = match constraint.operator() {
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Operator::Equal,
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE
@@ -209,7 +224,11 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
                 None => (How::All, self.rows, self.rows, false),
             },
         };
-        let plan = Plan { wanted: Wanted(info.col_used()), how };
+        let mut wanted = Wanted(info.col_used());
+        if wanted.has(self.kinds.len()) {
+            wanted.0 |= 1;
+        }
+        let plan = Plan { wanted, how };
         info.set_idx_str(&plan.to_text());
         info.set_order_by_consumed(is_ordered);
         info.set_estimated_cost(cost.max(1.0));
@@ -247,7 +266,7 @@ impl VirtualTable {
         let order = orders.next().filter(|_| info.num_of_order_by() == 1)?;
         // Rows of one value only have to be together for GROUP BY and DISTINCT.
         let any = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
-        let column = usize::try_from(order.column()).ok()?;
+        let column = shown(usize::try_from(order.column()).ok()?, &self.kinds);
         (self.orders.contains(&column) && (any || !order.is_order_by_desc())).then_some(column)
     }
 }
@@ -397,7 +416,7 @@ unsafe impl VTabCursor for Cursor {
 
     #[inline]
     fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
-        let column = usize::try_from(column).unwrap_or(usize::MAX);
+        let column = shown(usize::try_from(column).unwrap_or(usize::MAX), &self.kinds);
         match self.batch.cell(self.row, column) {
             Cell::Null => Ok(()),
             Cell::Integer(value) => context.set_result(value),

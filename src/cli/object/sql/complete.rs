@@ -231,13 +231,10 @@ mod tests {
     #[test]
     fn words_are_completed() {
         let helper = Helper {
-            names: vec!["objects".to_owned(), "object_id".to_owned()],
+            names: vec!["objects".to_owned(), "object".to_owned()],
             classes: vec![Arc::new(["com.acme.Session", "java.lang.String"].into_iter().collect())],
         };
-        assert_eq!(
-            helper.words("SELECT * FROM obj"),
-            (14, vec!["objects".to_owned(), "object_id".to_owned()])
-        );
+        assert_eq!(helper.words("SELECT * FROM obj"), (14, vec!["objects".to_owned(), "object".to_owned()]));
         assert_eq!(helper.words("SELECT * FROM \"Sess"), (14, vec!["\"com.acme.Session\"".to_owned()]));
         assert_eq!(helper.words("SELECT * FROM java.l"), (14, vec!["\"java.lang.String\"".to_owned()]));
         assert_eq!(helper.words(".ta"), (0, vec![".tables".to_owned()]));

@@ -26,7 +26,7 @@ use crate::cli::shared::{messages, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli sql heap.hprof 'SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY 1 ORDER BY 3 DESC'
-  hprof-cli sql heap.hprof 'SELECT id, path(id) FROM objects WHERE retained_bytes >= 100000000'
+  hprof-cli sql heap.hprof 'SELECT object, path(object) FROM objects WHERE retained_bytes >= 100000000'
   hprof-cli sql heap.hprof 'SELECT text(user), lastAccess FROM "com.acme.Session" ORDER BY 2 LIMIT 10'
   hprof-cli sql new.hprof --attach old=old.hprof 'SELECT n.name, n.instances - o.instances AS more
       FROM classes n JOIN old.classes o USING (name) ORDER BY more DESC'
@@ -42,8 +42,8 @@ const LEAST_MEMORY: u64 = 32 << 20;
 /// Query the dump as SQL tables
 ///
 /// Tables: classes, objects, refs, roots, strings, arrays, fields and more, and one for each class by its name in
-/// double quotes: "com.acme.Session" has its fields as columns. Functions beside SQLite's own: text(id),
-/// value(id, 'a.b'), path(id), size(id), class_of(id), dominates(a, b); `name GLOB 'com.acme.**'` takes class patterns.
+/// double quotes: "com.acme.Session" has its fields as columns. Functions beside SQLite's own: text(object),
+/// value(object, 'a.b'), path(object), size(object), class_of(object), dominates(a, b); `name GLOB 'com.acme.**'` takes class patterns.
 ///
 /// Without QUERY on a terminal it is a shell. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
