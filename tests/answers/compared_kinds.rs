@@ -99,13 +99,13 @@ fn one_copy_before_is_one_copy() {
         ("gone", "gone", 2, 0),
         ("fewer", "changed", 9, 1),
     ];
-    let told: Vec<&str> = rows(&answer).iter().map(|row| row["value"].as_str().unwrap()).collect();
+    let told: Vec<&str> = rows(&answer).iter().map(|row| row["text"].as_str().unwrap()).collect();
     assert_eq!(told, wanted.map(|(text, ..)| text));
     for (row, (text, status, before, after)) in rows(&answer).iter().zip(wanted) {
         assert_eq!(row["status"], status, "{text}");
-        assert_eq!(change(row, "count"), expected(before, after), "{text}");
+        assert_eq!(change(row, "strings"), expected(before, after), "{text}");
         assert_eq!(change(row, "total_bytes"), expected(before * each(text), after * each(text)), "{text}");
-        assert_eq!((&row["length"], &row["cut"]), (&json!(text.chars().count()), &json!(false)));
+        assert_eq!((&row["length"], &row["is_truncated"]), (&json!(text.chars().count()), &json!(false)));
     }
     assert_eq!(answer["total"]["rows"], 6);
     assert_eq!(change(&answer["total"], "strings"), expected(19, 64));
@@ -167,7 +167,9 @@ fn threads_of_a_pool_are_one_row() {
     let (code, answer) = compared(&old, &new, "threads");
     assert_eq!(code, 0);
     let told: Vec<_> = (rows(&answer).iter())
-        .map(|row| json!([row["name"], row["status"], row["threads_old"], row["threads_new"], row["stack"]]))
+        .map(|row| {
+            json!([row["name"], row["status"], row["threads_old"], row["threads_new"], row["stack_status"]])
+        })
         .collect();
     assert_eq!(
         told,
@@ -215,7 +217,7 @@ fn roots_and_waste_of_made_heaps() {
     assert_eq!(code, 0);
     let row = |kind: &str| rows(&answer).iter().find(|row| row["kind"] == kind).unwrap();
     let globals = row("JNI global");
-    assert_eq!((change(globals, "roots"), change(globals, "objects")), ([4, 10, 6], [2, 5, 3]));
+    assert_eq!((change(globals, "root_count"), change(globals, "objects")), ([4, 10, 6], [2, 5, 3]));
     // java.lang.Object takes 16 bytes.
     assert_eq!(change(globals, "retained_bytes"), [32, 80, 48]);
     assert_eq!(row("sticky class")["status"], "same");
@@ -224,7 +226,7 @@ fn roots_and_waste_of_made_heaps() {
     let first = &rows(&answer)[0];
     assert_eq!((&first["kind"], &first["status"]), (&json!("duplicate_arrays"), &json!("changed")));
     // All arrays but one, of 24 bytes.
-    assert_eq!((change(first, "count"), change(first, "wasted_bytes")), ([1, 9, 8], [24, 216, 192]));
+    assert_eq!((change(first, "objects"), change(first, "wasted_bytes")), ([1, 9, 8], [24, 216, 192]));
 }
 
 /// Pairs of real dumps: other programs, other JVMs, Android, the HPROF agent, no heap.
@@ -285,11 +287,12 @@ fn properties(what: &str, old: &Dump, new: &Dump) {
     let (code, answer) = compared(old, new, "properties");
     let keys = |side: &Json| side.as_object().map(|side| side.keys().cloned().collect::<BTreeSet<_>>());
     let wanted = &keys(&before).unwrap_or_default() | &keys(&after).unwrap_or_default();
-    let told: Vec<String> = rows(&answer).iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect();
+    let told: Vec<String> =
+        rows(&answer).iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
     assert_eq!(told, wanted.into_iter().collect::<Vec<_>>(), "{what}");
     let mut changed = 0;
     for row in rows(&answer) {
-        let key = row["key"].as_str().unwrap();
+        let key = row["name"].as_str().unwrap();
         assert_eq!((&row["value_old"], &row["value_new"]), (&before[key], &after[key]), "{what} {key}");
         changed += u64::from(before[key] != after[key]);
     }
@@ -309,13 +312,13 @@ fn strings(what: &str, old: &Dump, new: &Dump) {
     let several = sides.iter().flat_map(|side| side.iter().filter(|(_, (count, _))| *count > 1));
     let several: BTreeSet<&str> = several.map(|(text, _)| text.as_str()).collect();
     let (_, answer) = compared(old, new, "strings");
-    let told: BTreeSet<&str> = rows(&answer).iter().map(|row| row["value"].as_str().unwrap()).collect();
+    let told: BTreeSet<&str> = rows(&answer).iter().map(|row| row["text"].as_str().unwrap()).collect();
     assert_eq!(rows(&answer).len(), told.len(), "{what}");
     assert_eq!(told, several, "{what}");
     for row in rows(&answer) {
-        let text = row["value"].as_str().unwrap();
+        let text = row["text"].as_str().unwrap();
         let [before, after] = sides.each_ref().map(|side| side.get(text).copied().unwrap_or_default());
-        assert_eq!(change(row, "count"), expected(before.0, after.0), "{what} {text}");
+        assert_eq!(change(row, "strings"), expected(before.0, after.0), "{what} {text}");
         assert_eq!(change(row, "total_bytes"), expected(before.1, after.1), "{what} {text}");
         let status = match (before.0, after.0) {
             (0, _) => "new",
@@ -325,7 +328,7 @@ fn strings(what: &str, old: &Dump, new: &Dump) {
         };
         assert_eq!(row["status"], status, "{what} {text}");
     }
-    let order = |row: &Json| (-change(row, "total_bytes")[2], -change(row, "count")[2]);
+    let order = |row: &Json| (-change(row, "total_bytes")[2], -change(row, "strings")[2]);
     assert!(rows(&answer).is_sorted_by_key(order), "{what}");
 }
 
@@ -335,7 +338,7 @@ fn threads(what: &str, old: &Dump, new: &Dump) {
     let sides = [old, new].map(|dump| {
         let mut forms = BTreeMap::<(String, bool), Vec<Json>>::new();
         for row in rows(&said(dump, &["threads"])) {
-            let key = (form(row["name"].as_str().unwrap_or_default()), row["virtual"].as_bool().unwrap());
+            let key = (form(row["name"].as_str().unwrap_or_default()), row["is_virtual"].as_bool().unwrap());
             forms.entry(key).or_default().push(row.clone());
         }
         forms
@@ -345,7 +348,7 @@ fn threads(what: &str, old: &Dump, new: &Dump) {
     assert_eq!(rows(&answer).len(), wanted.len(), "{what}");
     for row in rows(&answer) {
         let name = row["name"].as_str().unwrap_or_default();
-        let key = (form(name), row["virtual"].as_bool().unwrap());
+        let key = (form(name), row["is_virtual"].as_bool().unwrap());
         let of_row = sides.each_ref().map(|side| side.get(&key).cloned().unwrap_or_default());
         let [before, after] = of_row.each_ref().map(|side| side.len() as u64);
         assert_eq!(change(row, "threads"), expected(before, after), "{what} {name}");
@@ -372,7 +375,7 @@ fn threads(what: &str, old: &Dump, new: &Dump) {
             [before, after] if before == after => json!("same"),
             _ => json!("other"),
         };
-        assert_eq!(row["stack"], stack, "{what} {name}");
+        assert_eq!(row["stack_status"], stack, "{what} {name}");
     }
 }
 

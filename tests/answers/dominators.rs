@@ -315,9 +315,9 @@ fn roots_are_listed_with_what_they_hold() {
             let each = &of[&id(row["object"].as_str().unwrap())];
             assert_eq!(row["retained_bytes"], each.retained, "{name}");
             assert_eq!(row["class"], each.class, "{name}");
-            times += if row["assumed"] == false { row["times"].as_u64().unwrap() } else { 0 };
+            times += if row["is_assumed"] == false { row["times"].as_u64().unwrap() } else { 0 };
         }
-        let missing = json["missing_objects"].as_u64().unwrap();
+        let missing = json["missing_roots"].as_u64().unwrap();
         let counted = heap.summary().root_counts();
         let counted = counted.iter().filter(|(kind, _)| *kind != RootKind::Unreachable);
         let null = heap.summary().roots().iter().filter(|root| root.id.get() == 0).count() as u64;
@@ -326,8 +326,12 @@ fn roots_are_listed_with_what_they_hold() {
             rows.is_sorted_by_key(|row| std::cmp::Reverse(row["retained_bytes"].as_u64().unwrap())),
             "{name}"
         );
-        let kinds: u64 =
-            json["kinds"].as_array().unwrap().iter().map(|row| row["roots"].as_u64().unwrap()).sum();
+        let kinds: u64 = json["counts_by_kind"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["root_count"].as_u64().unwrap())
+            .sum();
         assert_eq!(kinds, rows.iter().map(|row| row["times"].as_u64().unwrap()).sum::<u64>(), "{name}");
     }
     let Sample { dump, .. } = Sample::open("jdk/jdk17.hprof.zst");

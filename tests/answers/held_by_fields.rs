@@ -57,7 +57,7 @@ fn table_of_map(opened: &Opened, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, 
     let answer = json(&opened.dump, &arguments);
     let rows = answer["rows"].as_array().unwrap().clone();
     let (frames, fields): (Vec<Value>, Vec<Value>) =
-        rows.into_iter().partition(|row| row["through_frame"].as_bool().unwrap());
+        rows.into_iter().partition(|row| row["is_through_frame"].as_bool().unwrap());
     for row in &frames {
         assert_eq!(row["root"]["kinds"], serde_json::json!(["java frame"]));
     }
@@ -158,7 +158,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         let row = rows.iter().find(|row| row["reference"] == reference).unwrap();
         assert_eq!((&row["class"], &row["objects"]), (&held.into(), &(all - 1).into()), "{name}");
         // The one that was being put in.
-        assert_eq!(answer["total"]["only_frames"], 1);
+        assert_eq!(answer["total"]["is_only_frames"], 1);
         assert_eq!(answer["total"]["with_path"], all);
         let local = rows.iter().filter(|row| row["root"]["kinds"] == serde_json::json!(["java frame"]));
         assert_eq!(local.map(|row| row["objects"].as_u64().unwrap()).sum::<u64>(), 1);
@@ -185,7 +185,7 @@ fn an_object_on_merged_paths_says_that_it_is_also_a_local() {
     let array = rows.iter().find(|row| row["class"] == "java.util.HashMap$Node[]").unwrap();
     let holding = &array["frame_roots"][0];
     assert_eq!(
-        (&holding["kinds"], &holding["frame"]["method"]),
+        (&holding["kinds"], &holding["held_by_frame"]["method"]),
         (&serde_json::json!(["java frame"]), &"putVal".into())
     );
     assert!(holding["thread_name"].is_string() && array["frame_roots"].as_array().unwrap().len() == 1);
@@ -400,8 +400,8 @@ fn a_search_gives_up_at_the_same_place_in_every_run() {
     let id = format!("{:#x}", opened.id(ObjectIndex(opened.graph.objects.len() / 2)));
     let output = opened.dump.run(&["paths-to-root", &id, "--budget", "1", "--format", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&document["objects"][0]["gave_up"], output.status.code()), (&true.into(), Some(1)));
-    assert_eq!(document["objects"][0]["found"], "given up");
+    assert_eq!((&document["targets"][0]["is_given_up"], output.status.code()), (&true.into(), Some(1)));
+    assert_eq!(document["targets"][0]["found"], "given_up");
     let said = String::from_utf8(opened.dump.run(&["paths-to-root", &id, "--budget", "1"]).stderr).unwrap();
     assert!(said.contains("gave up after 1 referrer") && said.contains("--budget"), "{said}");
 }

@@ -114,7 +114,7 @@ fn by_path(sample: &Sample, rows: &[Value]) -> BTreeMap<String, Figures> {
             }
             _ => class.to_owned(),
         };
-        let above = row["parent"].as_u64().map_or("", |parent| paths[parent as usize].as_str());
+        let above = row["parent_row"].as_u64().map_or("", |parent| paths[parent as usize].as_str());
         let path = format!("{above}/{name}");
         assert_eq!(path.matches('/').count() as u64 - name.matches('/').count() as u64, {
             let above_slashes = above.matches('/').count() as u64;
@@ -155,7 +155,7 @@ fn what_is_left_out_is_summed_up() {
         let rows = sample.rows(&arguments);
         let mut below: HashMap<u64, u64> = HashMap::new();
         for row in &rows {
-            if let Some(parent) = row["parent"].as_u64() {
+            if let Some(parent) = row["parent_row"].as_u64() {
                 *below.entry(parent).or_default() += row["retained_bytes"].as_u64().unwrap();
             }
         }

@@ -543,17 +543,20 @@ fn the_command_shows_paths_and_says_what_there_is_none_of() {
     let (code, json, _) = run(&dump, &[&id(sought), "-f", "json", "--all-references"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let row = &json["rows"][0];
-    assert_eq!((code, &row["through_excluded"]), (0, &false.into()));
+    assert_eq!((code, &row["is_through_excluded"]), (0, &false.into()));
     let root = &row["root"];
     assert_eq!((&root["object"], &root["class"]), (&id(weak).into(), &"java.lang.ref.WeakReference".into()));
     assert_eq!((&root["kinds"], &root["thread"]), (&serde_json::json!(["java frame"]), &id(thread).into()));
-    assert_eq!((&root["frame"]["method"], &root["frame"]["line"]), (&"run".into(), &3.into()));
+    assert_eq!(
+        (&root["held_by_frame"]["method"], &root["held_by_frame"]["line"]),
+        (&"run".into(), &3.into())
+    );
     let steps = row["steps"].as_array().unwrap();
     let column = |key: &str| steps.iter().map(|step| step[key].clone()).collect::<serde_json::Value>();
     assert_eq!(column("object"), serde_json::json!([id(weak), id(link), id(sought)]));
     assert_eq!(column("reference"), serde_json::json!([null, "referent", "field\u{202e}"]));
     assert_eq!(column("strength"), serde_json::json!([null, "weak", "strong"]));
-    assert_eq!(json["objects"][0]["all_paths"], true);
+    assert_eq!(json["targets"][0]["is_complete"], true);
 
     let (code, csv, notes) = run(&dump, &["java.lang.String", "-f", "csv"]);
     assert_eq!((code, csv.lines().count()), (0, 1 + 2), "{csv}");

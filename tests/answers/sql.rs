@@ -90,7 +90,7 @@ fn sql_says_what_other_commands_say() {
         assert_eq!(found, threads, "{sample}");
 
         let duplicates = rows(&place, &["strings", "--duplicates", "--top", "0"]);
-        let mut counts: Vec<u64> = duplicates.iter().filter_map(|row| row["count"].as_u64()).collect();
+        let mut counts: Vec<u64> = duplicates.iter().filter_map(|row| row["strings"].as_u64()).collect();
         counts.sort_unstable();
         let found = sql(&place, "SELECT count(*) AS n FROM strings GROUP BY text HAVING n > 1 ORDER BY n");
         let found: Vec<u64> = found.iter().map(|row| row["n"].as_u64().unwrap()).collect();

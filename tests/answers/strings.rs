@@ -171,7 +171,7 @@ fn all_texts_are_those_of_a_naive_reading() {
             let string = &strings[&id(row)];
             assert_eq!(row["label"].as_str().unwrap(), string.text(), "{name}");
             assert_eq!(row["length"], string.units.len(), "{name}");
-            assert_eq!((&row["class"], &row["cut"]), (&"java.lang.String".into(), &false.into()));
+            assert_eq!((&row["class"], &row["is_truncated"]), (&"java.lang.String".into(), &false.into()));
         }
         let figures = figures(&strings, &graph);
         let sum = |of: fn(&(u64, u64, u64)) -> u64| figures.values().map(of).sum::<u64>();
@@ -189,8 +189,8 @@ fn all_texts_are_those_of_a_naive_reading() {
         assert_eq!(rows.len(), figures.values().filter(|(count, ..)| *count > 1).count(), "{name}");
         let mut before = u64::MAX;
         for row in rows {
-            let (count, all, wasted) = figures[row["value"].as_str().unwrap()];
-            assert_eq!((&row["count"], &row["total_bytes"]), (&count.into(), &all.into()), "{name} {row}");
+            let (count, all, wasted) = figures[row["text"].as_str().unwrap()];
+            assert_eq!((&row["strings"], &row["total_bytes"]), (&count.into(), &all.into()), "{name} {row}");
             assert_eq!(row["wasted_bytes"], wasted, "{name} {row}");
             assert!(wasted <= before, "most wasted bytes first");
             before = wasted;
@@ -269,7 +269,7 @@ fn known_strings_are_there() {
         assert_eq!((rows.len(), &answer["total"]["distinct"]), (10, &10.into()), "{name}");
         for row in rows {
             // A concatenation and its copy, or the copy alone after a collection.
-            assert!(row["count"].as_u64().unwrap() >= 100, "{name} {row}");
+            assert!(row["strings"].as_u64().unwrap() >= 100, "{name} {row}");
             let held_by = &row["holders"][0];
             assert_eq!(held_by["field"], "[]", "{name} {row}");
             assert_eq!(held_by["class"], "java.lang.Object[]", "{name} {row}");
@@ -293,7 +293,7 @@ fn rows_are_chosen_and_in_order() {
     let answer = json(&dump, &["--sort", "text", "--max-chars", "3"]);
     let rows = answer["rows"].as_array().unwrap();
     assert!(rows.is_sorted_by_key(|row| row["label"].as_str().unwrap().encode_utf16().collect::<Vec<_>>()));
-    assert!(rows.iter().all(|row| row["cut"] == (row["length"].as_u64().unwrap() > 3)
+    assert!(rows.iter().all(|row| row["is_truncated"] == (row["length"].as_u64().unwrap() > 3)
         || row["label"].as_str().unwrap().chars().any(|c| c > '\u{7f}')
         || row["label"].as_str().unwrap().contains("\\ud")));
     let answer = json(&dump, &["--sort", "address"]);
@@ -368,9 +368,9 @@ fn what_strings_retain_and_who_holds_them() {
     let answer = json(&dump, &["--duplicates"]);
     let holders = |text: &str| -> BTreeMap<String, u64> {
         let rows = answer["rows"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["value"] == text).unwrap();
+        let row = rows.iter().find(|row| row["text"] == text).unwrap();
         let holders = row["holders"].as_array().unwrap().iter();
-        let key = |holder: &Json| format!("{} {} {}", holder["class"], holder["field"], holder["static"]);
+        let key = |holder: &Json| format!("{} {} {}", holder["class"], holder["field"], holder["is_static"]);
         holders.map(|holder| (key(holder), holder["copies"].as_u64().unwrap())).collect()
     };
     let wanted = |holders: &[(&str, u64)]| -> BTreeMap<String, u64> {
@@ -450,10 +450,10 @@ fn texts_that_are_shown_again_and_again_are_cut() {
     let bytes = std::fs::metadata(&dump.path).unwrap().len() as usize;
     assert_eq!(shown, 1 + ((1 << 24) + bytes) / LENGTH);
     assert_eq!(lengths[shown..], vec![256; COPIES - shown]);
-    assert!(long.iter().zip(&lengths).all(|(row, length)| row["cut"] == (*length < LENGTH)));
+    assert!(long.iter().zip(&lengths).all(|(row, length)| row["is_truncated"] == (*length < LENGTH)));
     assert!(long.iter().all(|row| row["length"] == LENGTH));
     // What is short, or stands elsewhere, is whole.
-    assert!(rest.len() == COPIES + 1 && rest.iter().all(|row| row["cut"] == false));
+    assert!(rest.len() == COPIES + 1 && rest.iter().all(|row| row["is_truncated"] == false));
     let answer = json(&dump, &["--max-chars", "256"]);
     assert_eq!(answer["rows"][0]["label"].as_str().unwrap().len(), 256);
     let csv = text(&dump, &["--format", "csv"]);
@@ -505,7 +505,7 @@ fn hostile_strings_are_read_or_counted() {
         let dump = Dump::written(&model.write(&options));
         let answer = json(&dump, &["--duplicates"]);
         let rows = answer["rows"].as_array().unwrap();
-        assert_eq!((rows.len(), &rows[0]["value"], &rows[0]["count"]), (1, &"abc".into(), &7.into()));
+        assert_eq!((rows.len(), &rows[0]["text"], &rows[0]["strings"]), (1, &"abc".into(), &7.into()));
         let total = &answer["total"];
         assert_eq!((&total["strings"], &total["distinct"]), (&8.into(), &2.into()), "{total}");
         assert_eq!((&total["unreadable"], &total["characters"]), (&11.into(), &21.into()), "{total}");

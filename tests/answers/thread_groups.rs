@@ -44,7 +44,7 @@ fn form(name: &str) -> String {
 /// themselves.
 fn held(threads: &Json, group: &Json) -> BTreeMap<String, std::collections::BTreeSet<String>> {
     let members: Vec<&str> =
-        group["objects"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        group["thread_objects"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     let mut held = BTreeMap::<String, std::collections::BTreeSet<String>>::new();
     for thread in threads["rows"].as_array().unwrap() {
         let id = thread["object"].as_str().unwrap();
@@ -165,7 +165,7 @@ fn groups_are_the_threads_added_up() {
             let pool = name.map(form);
             let members = &expected[&(pool, frames(row))];
             assert_eq!(row["threads"], members.len(), "{sample}: {name:?}");
-            assert_eq!(row["objects"].as_array().unwrap().len(), members.len());
+            assert_eq!(row["thread_objects"].as_array().unwrap().len(), members.len());
             // No thread of these dumps dominates another.
             assert_eq!(row["retained_bytes"], members.iter().map(|(_, bytes)| bytes).sum::<u64>());
             let is_one_name = members.iter().all(|(other, _)| *other == members[0].0);
@@ -196,7 +196,7 @@ fn a_group_is_found_by_one_of_its_threads() {
     let groups = json(&dump, &["--group"]);
     for row in groups["rows"].as_array().unwrap() {
         let objects: Vec<&str> =
-            row["objects"].as_array().unwrap().iter().map(|object| object.as_str().unwrap()).collect();
+            row["thread_objects"].as_array().unwrap().iter().map(|object| object.as_str().unwrap()).collect();
         let threads = json(&dump, &["--group-of", objects.last().unwrap(), "--sort", "address"]);
         let found: Vec<&str> =
             threads["rows"].as_array().unwrap().iter().map(|row| row["object"].as_str().unwrap()).collect();
@@ -220,7 +220,7 @@ fn the_thread_that_ran_out_of_memory_is_marked() {
             .as_array()
             .unwrap()
             .iter()
-            .filter(|row| row["out_of_memory"].as_bool().unwrap())
+            .filter(|row| row["is_out_of_memory"].as_bool().unwrap())
             .map(|row| row["name"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(marked, culprit.into_iter().collect::<Vec<_>>(), "{sample}");

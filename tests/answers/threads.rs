@@ -114,12 +114,12 @@ fn json_says_what_the_thread_dump_says() {
         let ours = parse(&stdout(&run(&dump, &["--format", "text"])));
         let json = json(&dump, &[]);
         let rows = json["rows"].as_array().unwrap();
-        for row in rows.iter().filter(|row| row["virtual"] == false) {
+        for row in rows.iter().filter(|row| row["is_virtual"] == false) {
             let stated = &ours[row["name"].as_str().unwrap()];
             let waiting = row["waiting"].as_str().map(|waiting| format!(" ({waiting})")).unwrap_or_default();
             let seen = Stated {
                 id: row["thread_id"].to_string(),
-                daemon: row["daemon"].as_bool().unwrap(),
+                daemon: row["is_daemon"].as_bool().unwrap(),
                 priority: row["priority"].to_string(),
                 tid: stated.tid.clone(),
                 state: format!("{}{waiting}", row["state"].as_str().unwrap()),
@@ -131,15 +131,19 @@ fn json_says_what_the_thread_dump_says() {
             } else {
                 &["system", "InnocuousThreadGroup"]
             };
-            assert!(group.contains(&row["group"].as_str().unwrap()), "{name}: {row}");
+            assert!(group.contains(&row["thread_group"].as_str().unwrap()), "{name}: {row}");
         }
-        let virtual_threads: Vec<_> = rows.iter().filter(|row| row["virtual"] == true).collect();
+        let virtual_threads: Vec<_> = rows.iter().filter(|row| row["is_virtual"] == true).collect();
         assert_eq!(json["virtual_threads"], virtual_threads.len(), "{name}");
         assert_eq!(virtual_threads.len(), if name.starts_with("jdk25") { 20 } else { 0 }, "{name}");
         for row in virtual_threads {
             assert_eq!(row["state"], "TIMED_WAITING", "{row}");
             assert_eq!(row["waiting"], "parking", "{row}");
-            assert_eq!((&row["daemon"], &row["group"]), (&true.into(), &"VirtualThreads".into()), "{row}");
+            assert_eq!(
+                (&row["is_daemon"], &row["thread_group"]),
+                (&true.into(), &"VirtualThreads".into()),
+                "{row}"
+            );
             assert_eq!(row["carrier"], serde_json::Value::Null, "{row}");
             let frames: Vec<_> = row["frames"].as_array().unwrap().iter().map(json_frame).collect();
             assert!(frames.len() > 10, "{row}");
@@ -152,13 +156,13 @@ fn json_says_what_the_thread_dump_says() {
 
 fn json_frame(frame: &serde_json::Value) -> (String, String, String) {
     let class = frame["class"].as_str().unwrap();
-    let source = match (frame["native"].as_bool().unwrap(), frame["source"].as_str(), frame["line"].as_u64())
-    {
-        (true, ..) => "Native Method".to_owned(),
-        (false, Some(source), Some(line)) => format!("{source}:{line}"),
-        (false, Some(source), None) => source.to_owned(),
-        (false, None, _) => "Unknown Source".to_owned(),
-    };
+    let source =
+        match (frame["is_native"].as_bool().unwrap(), frame["source"].as_str(), frame["line"].as_u64()) {
+            (true, ..) => "Native Method".to_owned(),
+            (false, Some(source), Some(line)) => format!("{source}:{line}"),
+            (false, Some(source), None) => source.to_owned(),
+            (false, None, _) => "Unknown Source".to_owned(),
+        };
     let class = class.split(['/', '+']).next().unwrap();
     (class.to_owned(), frame["method"].as_str().unwrap().to_owned(), source)
 }
@@ -233,7 +237,7 @@ fn dumps_of_android_have_threads_without_states() {
     let json = json(&dump, &["--name", "main"]);
     let row = &json["rows"][0];
     assert_eq!((&row["name"], &row["priority"]), (&"main".into(), &5.into()));
-    assert_eq!((&row["daemon"], &row["group"]), (&false.into(), &"main".into()));
+    assert_eq!((&row["is_daemon"], &row["thread_group"]), (&false.into(), &"main".into()));
     assert_eq!(row["state"], serde_json::Value::Null);
 }
 

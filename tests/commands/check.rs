@@ -184,7 +184,7 @@ fn parts_are_of_the_heap_and_suspects_come_together() {
     let expected = share("/rows/0/retained_bytes") * 100.0 / share("/total/reachable_bytes");
     assert!((value - expected).abs() < 1e-6, "{value} {expected}");
     assert_eq!(rows(&json)[0]["unit"], "percent");
-    assert_eq!(rows(&json)[3]["matched"], false);
+    assert_eq!(rows(&json)[3]["is_matched"], false);
     // Without the error, a warning is no failure.
     assert_eq!(place.check(&rules[1..].concat(), &[PLUGINS]).1, 0);
 }
@@ -214,7 +214,7 @@ fn exit_codes_come_in_their_order() {
     let (json, _) = place.check(&wrong, &[&fine]);
     let row = &rows(&json)[0];
     assert_eq!(
-        (&row["status"], &row["matched"], &row["value"]),
+        (&row["status"], &row["is_matched"], &row["value"]),
         (&"failed".into(), &false.into(), &0.into())
     );
     let message = row["message"].as_str().unwrap();
@@ -232,7 +232,7 @@ fn exit_codes_come_in_their_order() {
     assert_eq!(seen[3], ("damaged", "failed"));
     assert_eq!(json["total"]["errors"], 2);
     let reads: Vec<bool> =
-        json["dumps"].as_array().unwrap().iter().map(|dump| dump["read"].as_bool().unwrap()).collect();
+        json["dumps"].as_array().unwrap().iter().map(|dump| dump["is_readable"].as_bool().unwrap()).collect();
     assert_eq!(reads, [false, true, false, true]);
     // A baseline that cannot be read takes only the rules that need it.
     let growth = ok.clone() + &rule("growth", "measure = \"growth\"\nof = \"heap\"\nmax = \"5 %\"");
@@ -246,7 +246,7 @@ fn exit_codes_come_in_their_order() {
         )
     );
     let (json, code) = place.check(&growth, &[&fine, "--baseline", &damaged]);
-    assert_eq!((code, passed(&json)["damaged"]), (1, false));
+    assert_eq!((code, passed(&json)["is_damaged"]), (1, false));
 }
 
 #[test]

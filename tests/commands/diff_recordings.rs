@@ -35,7 +35,7 @@ fn rows(document: &Value) -> &[Value] {
 /// What frames show; native methods have no line, and texts name no source of theirs.
 fn frames(row: &Value) -> String {
     let frame = |frame: &Value| {
-        let place = if frame["native"] == true {
+        let place = if frame["is_native"] == true {
             "native".to_owned()
         } else {
             format!("{}:{}", frame["source"], frame["line"])

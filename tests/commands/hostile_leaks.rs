@@ -239,7 +239,7 @@ fn a_queue_in_the_frames_of_many_threads() {
     }
     let (document, _) = ends(&made.dump(), &[]);
     let [row] = rows(&document) else { panic!("{document}") };
-    assert_eq!(row["collection"]["threads_total"], THREADS, "{row}");
+    assert_eq!(row["collection"]["thread_count"], THREADS, "{row}");
     assert_eq!(row["collection"]["threads"].as_array().unwrap().len(), 10);
 }
 

@@ -124,16 +124,16 @@ fn an_estimate_tells_what_there_is_and_builds_nothing() {
     };
     let (code, row) = ask(&[]);
     // 20,000 nodes, an array, three classes; all pieces of a small dump are looked at.
-    assert_eq!((code, &row["objects"], &row["objects_exact"]), (0, &20_004.into(), &false.into()), "{row}");
-    assert_eq!((&row["fits"], &row["built"]), (&true.into(), &false.into()));
+    assert_eq!((code, &row["objects"], &row["is_counted"]), (0, &20_004.into(), &false.into()), "{row}");
+    assert_eq!((&row["is_fitting"], &row["is_built"]), (&true.into(), &false.into()));
     assert_eq!(row["dump_bytes"].as_u64().unwrap(), std::fs::metadata(&dump.path).unwrap().len());
     assert_eq!(row["scratch_most_bytes"], 0);
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
     let (code, row) = ask(&["--memory", "1MB"]);
-    assert_eq!((code, &row["fits"], &row["memory_limit"]), (1, &false.into(), &"--memory".into()));
+    assert_eq!((code, &row["is_fitting"], &row["memory_limit"]), (1, &false.into(), &"--memory".into()));
     assert_eq!(index(&dump.path, dir.path(), &[]).status.code(), Some(0));
     let (code, row) = ask(&["--memory", "1MB"]);
-    assert_eq!((code, &row["built"], &row["objects_exact"]), (0, &true.into(), &true.into()), "{row}");
+    assert_eq!((code, &row["is_built"], &row["is_counted"]), (0, &true.into(), &true.into()), "{row}");
 }
 
 /// Runs a command under a limit of the shell.

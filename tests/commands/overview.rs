@@ -101,7 +101,7 @@ fn a_static_cache() {
     assert_eq!(largest["held_class"], "shop.Product");
     assert_eq!(largest["held_objects"], 9000);
     assert_eq!(largest["holder_class"], "shop.ProductService");
-    assert_eq!(largest["static"], true);
+    assert_eq!(largest["is_static"], true);
     assert_eq!(largest["field"], "CACHE");
 }
 

@@ -128,7 +128,7 @@ fn a_damaged_dump_is_answered_with_exit_code_3() {
     assert!(stderr(&place.run(&["histo", &dump, "--quiet"])).contains("the file is truncated"));
     let json: serde_json::Value =
         serde_json::from_str(&stdout(&place.run(&["info", &dump, "--format", "json"]))).unwrap();
-    assert_eq!(json["dump"]["damaged"], true);
+    assert_eq!(json["dump"]["is_damaged"], true);
     assert_eq!(json["rows"][0]["problems"][0]["severity"], "damage");
 }
 

@@ -198,14 +198,6 @@ impl<'a> Line<'a, LoaderRow> {
         if row.id.is_null() { Some(object::BOOT_LOADER) } else { object::class_name(self.summary, row.class) }
     }
 
-    fn parent(&self) -> Value<'static> {
-        match self.row.row.parent {
-            None => Value::Null,
-            Some(ObjectId::NULL) => object::BOOT_LOADER.into(),
-            Some(parent) => Value::Id(parent),
-        }
-    }
-
     fn in_table(&self) -> String {
         match (self.row.row.id.non_null(), self.class()) {
             (Some(_), None) => "not in the dump".to_owned(),
@@ -229,9 +221,14 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
             .cell(Line::in_table),
         Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
             .or_null("there are none"),
-        Column::of(names::PARENT, |line: &Each<'a>| line.parent())
+        Column::of(names::PARENT, |line: &Each<'a>| id(line.row.row.parent))
             .or_null("not known")
             .header("parent")
+            .cell(|line| match line.row.row.parent {
+                None => String::new(),
+                Some(ObjectId::NULL) => object::BOOT_LOADER.to_owned(),
+                Some(parent) => format!("{parent:#x}"),
+            })
             .place(6)
             .fit(Fit::Secondary { priority: 0 }),
         Column::of(names::CLASSES, |line: &Each<'a>| line.row.row.classes.into()).header("classes").place(3),

@@ -19,7 +19,7 @@ names! {
     FILE_BYTES: Integer, "length of the file on disk";
     FILES: Integer, "number of files";
     DUMP_BYTES: Integer, "length of the unpacked dump";
-    COMPRESSION: Text, "how the file is compressed: `gzip`, `zstd`, `tar`, `tar_in_gzip`, `tar_in_zstd` or `zip`";
+    COMPRESSION: Text, "how the file is compressed: `gzip`, `zstd`, `tar`, `tar in gzip`, `tar in zstd` or `zip`";
     CREATED: Time, "time at which it was made: RFC 3339, UTC; of texts a local time without a zone";
     CREATED_MS: Integer, "`created` in milliseconds since 1970";
     HEAP_DUMPS: Integer, "number of heap dumps in the file";

@@ -17,7 +17,7 @@ names! {
     THREADS_METHOD: Text, "innermost method of their stack outside the JDK, or in the JDK if there is no other";
     STATE: Text, "state: of a thread `NEW`, `RUNNABLE`, `BLOCKED`, `WAITING`, `TIMED_WAITING` or `TERMINATED`; of a file as documented for its command";
     STATES: Records, "number of threads by state";
-    WAITING: Text, "how the thread waits: `sleeping`, `on_object_monitor` or `parking`";
+    WAITING: Text, "how the thread waits: `sleeping`, `on object monitor` or `parking`";
     PRIORITY: Signed, "priority, 1 to 10; of virtual threads 5";
     IS_DAEMON: Boolean, "whether the JVM exits without waiting for the thread";
     IS_VIRTUAL: Boolean, "whether it is a virtual thread";

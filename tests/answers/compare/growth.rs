@@ -100,7 +100,7 @@ fn shares(document: &Value) {
     assert_eq!(document["total"]["grown_bytes"].as_i64(), Some(grown));
     for row in rows(document) {
         let share = delta(row) as f64 / grown as f64;
-        assert!((row["share"].as_f64().unwrap() - share).abs() < 0.0001, "{row}");
+        assert!((row["growth_percent"].as_f64().unwrap() - share).abs() < 0.0001, "{row}");
         let others = rows(document).iter().filter(|other| *other != row);
         assert!(others.into_iter().all(|other| !place(other).starts_with(&place(row))), "{row}");
     }
@@ -117,14 +117,17 @@ fn only_the_registry_grows_in_every_step() {
     let row = &rows(&document)[0];
     assert_eq!(place(row)[..2], ["static REGISTRY of growth.S7Growth", "growth.SessionRegistry.sessions"]);
     assert_eq!(row["grows"], "every step");
-    assert_eq!(row["objects"], serde_json::json!(SESSIONS[1..]));
+    assert_eq!(row["objects_by_dump"], serde_json::json!(SESSIONS[1..]));
     let names: Vec<&str> =
         document["dumps"].as_array().unwrap().iter().map(|dump| dump["path"].as_str().unwrap()).collect();
     assert!(names[0].contains("s7-t1") && names[2].contains("s7-t3"), "{names:?}");
 
     let (_, document) = json("trend", &dumps, &["--all"]);
     let pool = rows(&document).iter().find(|row| row["text"].as_str().unwrap().contains("POOL")).unwrap();
-    assert_eq!((&pool["grows"], &pool["objects"]), (&"varies".into(), &serde_json::json!(BUFFERS[1..])));
+    assert_eq!(
+        (&pool["grows"], &pool["objects_by_dump"]),
+        (&"varies".into(), &serde_json::json!(BUFFERS[1..]))
+    );
 
     // As given, sessions become fewer in one step.
     let (_, document) = json("trend", &dumps, &["--order", "given"]);

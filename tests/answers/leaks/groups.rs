@@ -118,7 +118,7 @@ fn compare(heap: &mut Heaped, class: &str) -> Vec<Wanted> {
         assert_eq!(number(&row["objects"]), members.len() as u64);
         let found = Wanted {
             point: optional_id(&row["accumulation_point"]["object"]),
-            only_weak: row["only_weak"] == true,
+            only_weak: row["is_only_weak"] == true,
         };
         let wanted = wanted(heap, &tree, members);
         assert_eq!(found.point, wanted.point, "{wanted:x?} {row:#}");

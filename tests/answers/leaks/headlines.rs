@@ -247,8 +247,8 @@ fn class_loaders_of_several_holders_are_one_cause() {
         let told: Vec<(Option<u64>, Vec<u64>)> = conclusions
             .iter()
             .map(|one| {
-                let suspects = one["suspects"].as_array().unwrap();
-                (one["loaders"].as_u64(), suspects.iter().map(super::number).collect())
+                let suspects = one["suspect_ranks"].as_array().unwrap();
+                (one["loader_group"].as_u64(), suspects.iter().map(super::number).collect())
             })
             .collect();
         if is_split {

@@ -75,7 +75,7 @@ fn the_command_shows_classes_ranges_bytes_and_values() {
 
     // A long text: a start of it for people, a megabyte for programs.
     let row = json(&[&id(text)]).1["rows"][0].clone();
-    assert_eq!((row["value"].as_str().unwrap().len(), &row["value_cut"]), (1 << 20, &true.into()));
+    assert_eq!((row["value"].as_str().unwrap().len(), &row["is_value_truncated"]), (1 << 20, &true.into()));
     let (_, table, _) = code_and_texts(&show(&dump, &[&id(text)]));
     assert!(table.contains("the first 1,000 characters of the value") && table.len() < 3000, "{table}");
 

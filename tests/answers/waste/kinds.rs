@@ -32,7 +32,7 @@ fn strings_go_with_the_arrays_that_are_theirs_alone() {
     assert_eq!(waste.sum("duplicate_strings"), (3, 3 * string + array));
     assert_eq!(waste.field("duplicate_strings", "acme.Row.currency"), (3, 3 * string + array));
     let example = &waste.row("duplicate_strings").unwrap()["examples"][0];
-    assert_eq!((&example["label"], example["count"].as_u64()), (&"EUR".into(), Some(3)));
+    assert_eq!((&example["label"], example["copies"].as_u64()), (&"EUR".into(), Some(3)));
     // The String without a referrer, its array, and the array that the fourth does not use.
     assert_eq!(waste.sum("unreachable"), (3, string + 2 * array));
     assert_eq!(waste.sum("duplicate_arrays"), (0, 0), "arrays of Strings are no arrays of their own");
@@ -333,7 +333,7 @@ fn what_several_strings_share_goes_once() {
     let waste = shop.waste();
     assert_eq!(waste.sum("duplicate_strings"), (3, bytes));
     let example = &waste.row("duplicate_strings").unwrap()["examples"][0];
-    assert_eq!((example["count"].as_u64(), example["wasted_bytes"].as_u64()), (Some(3), Some(bytes)));
+    assert_eq!((example["copies"].as_u64(), example["wasted_bytes"].as_u64()), (Some(3), Some(bytes)));
 }
 
 #[test]

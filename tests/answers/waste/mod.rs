@@ -70,5 +70,5 @@ impl Waste {
 }
 
 fn sum(row: &Value) -> Sum {
-    (row["count"].as_u64().unwrap(), row["wasted_bytes"].as_u64().unwrap())
+    (row["objects"].as_u64().unwrap(), row["wasted_bytes"].as_u64().unwrap())
 }

@@ -71,8 +71,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The part of all growth, from 0 to 1; of what shrank below 0.
-    fn share(&self) -> f64 {
+    /// Growth in percent of all growth, to two decimals; of what shrank below 0.
+    fn growth_percent(&self) -> f64 {
         let delta = self.change.retained_bytes.delta();
         #[allow(clippy::cast_precision_loss)]
         let share = if self.grown == 0 { 0.0 } else { delta as f64 / self.grown as f64 };
@@ -133,7 +133,7 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
     columns.extend(objects.columns(3, |row: &Row<'a>| Some(row.change.objects)));
     let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
     columns.extend(retained.columns(0, |row: &Row<'a>| Some(row.change.retained_bytes)));
-    columns.push(Column::of(names::GROWTH_PERCENT, |row: &Row<'a>| row.share().into()));
+    columns.push(Column::of(names::GROWTH_PERCENT, |row: &Row<'a>| row.growth_percent().into()));
     columns.push(
         Column::table("share", Align::Right, |row: &Row<'a>| {
             match u64::try_from(row.change.retained_bytes.delta()) {

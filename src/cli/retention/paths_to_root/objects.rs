@@ -69,12 +69,12 @@ impl Found {
     /// The word in JSON.
     fn name(self) -> &'static str {
         match self {
-            Self::NoSuchObject => "no such object",
+            Self::NoSuchObject => "no_such_object",
             Self::Unreachable => "unreachable",
-            Self::Nothing => "no path",
+            Self::Nothing => "no_path",
             Self::Paths => "paths",
-            Self::OnlyExcluded => "only excluded",
-            Self::GivenUp => "given up",
+            Self::OnlyExcluded => "only_excluded",
+            Self::GivenUp => "given_up",
         }
     }
 }

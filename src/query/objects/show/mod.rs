@@ -120,9 +120,9 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Instance => "instance",
-            Self::ObjectArray => "object array",
-            Self::PrimitiveArray => "primitive array",
-            Self::ClassObject => "class object",
+            Self::ObjectArray => "object_array",
+            Self::PrimitiveArray => "primitive_array",
+            Self::ClassObject => "class",
         }
     }
 }
