@@ -94,15 +94,23 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
 /// Number of IDs suggested on each side.
 pub(crate) const IDS: u32 = 2;
 
+/// The name without packages and outer classes. A number names nothing: `FileDescriptor$1`.
 fn last_part(name: &str) -> &str {
-    name.rsplit(['.', '/', '$']).next().unwrap_or(name)
+    let is_separator = |c: char| matches!(c, '.' | '/' | '$');
+    let named = name.trim_end_matches(|c: char| c == '$' || c.is_ascii_digit());
+    match name.rfind(is_separator) {
+        Some(at) if at < named.len() => name.get(at + 1..).unwrap_or(name),
+        Some(_) => name.get(named.rfind(is_separator).map_or(0, |at| at + 1)..).unwrap_or(name),
+        None => name,
+    }
 }
 
 /// Returns the distance between two names; `None` if they are too different.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     // `hashmap` is similar to `concurrenthashmap`, but more so to `hasmap`.
     let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
-    let most = (wanted.len() / 4).clamp(1, 3);
+    // A third of the letters at most: one edit makes any name of one letter any other.
+    let most = (wanted.len() / 4).clamp(1, 3).min(wanted.len() / 3);
     let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();
     let letters = if different { None } else { Some(osa_distance(wanted, name)) };
     letters.filter(|edits| *edits <= most).or(contained)
@@ -118,5 +126,19 @@ mod tests {
         assert_eq!(distance("mian", "main"), Some(1));
         assert_eq!(distance("hashmap", "concurrenthashmap"), Some(12));
         assert_eq!(distance("hashmap", "string"), None);
+    }
+
+    #[test]
+    fn what_is_short_is_near_to_itself() {
+        let names = ["java.io.FileDescriptor$1", "com.acme.Y", "com.acme.Xy", "com.acme.Foo"];
+        let like = |text| class_names_of(names.into_iter(), text);
+        for far in ["com.nope.X", "com.nope.Z1", "com.nope.1", "com.nope.A$1"] {
+            assert!(like(far).is_empty(), "{far}: {:?}", like(far));
+        }
+        assert_eq!(like("com.nope.Y"), ["com.acme.Y"]);
+        assert_eq!(like("com.nope.Fo"), [""; 0]);
+        assert_eq!(like("com.nope.Fop"), ["com.acme.Foo"]);
+        assert_eq!(like("java.io.FileDescriptr$1"), ["java.io.FileDescriptor$1"]);
+        assert_eq!(like("com.nope.FileDescriptor"), ["java.io.FileDescriptor$1"]);
     }
 }

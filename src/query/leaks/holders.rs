@@ -15,6 +15,7 @@ use crate::classes::histogram::{self, GroupBy};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
+use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{Collection, Collections, Forms, Kind};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
@@ -74,12 +75,14 @@ pub struct Holder {
 }
 
 /// Threads that do the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InOnePlace {
     /// Their name, with `*` for the numbers in which they differ. `None` if they have none.
     pub name: Option<String>,
     /// The innermost method of their stack that is not the JDK's; of the JDK if there is no other.
     pub method: Option<String>,
+    /// Whether only most of them are in it.
+    pub is_mostly: bool,
     /// Whether they are virtual threads.
     pub is_virtual: bool,
 }
@@ -115,7 +118,7 @@ impl Field {
 }
 
 /// What something holds mostly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// How many objects.
     pub objects: u64,
@@ -125,6 +128,13 @@ pub struct Held {
     pub is_mostly: bool,
     /// Whether all that is held was looked at.
     pub is_exact: bool,
+    /// Whether each is behind a soft reference of its own.
+    pub is_soft: bool,
+}
+
+/// Returns whether a method is not the JDK's.
+pub(super) fn is_own(frame: &Frame) -> bool {
+    frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
 }
 
 /// Finds what holds much.
@@ -136,6 +146,8 @@ pub(crate) struct Holders<'a> {
     forms: Arc<Forms>,
     edges: Edges<'a>,
     labels: Labels<'a>,
+    /// SoftReference and its subclasses.
+    soft: ClassSet,
 }
 
 impl<'a> Holders<'a> {
@@ -149,7 +161,13 @@ impl<'a> Holders<'a> {
             forms: Arc::new(Forms::new(&objects)),
             edges: Edges::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
+            soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
         }
+    }
+
+    /// Returns whether the objects of the classes of a name are soft references.
+    pub(super) fn is_soft(&self, class: &str) -> bool {
+        self.soft.classes().any(|soft| self.name_of(soft) == class)
     }
 
     /// The classes outside the JDK of which many objects that only roots dominate hold much together.
@@ -199,11 +217,11 @@ impl<'a> Holders<'a> {
             if !are_many || sum < least {
                 return None;
             }
-            let own = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class));
-            let frame = group.frames.iter().find(own).or(group.frames.first());
+            let frame = group.frames.iter().find(|frame| is_own(frame)).or(group.frames.first());
             let place = InOnePlace {
                 name: group.name.clone().filter(|name| !name.is_empty()),
                 method: frame.map(Frame::qualified_method),
+                is_mostly: false,
                 is_virtual: group.virtual_threads == group.threads,
             };
             let holder = Holder {
@@ -235,7 +253,8 @@ impl<'a> Holders<'a> {
         });
         let held = own.or_else(|| most.clone().next())?;
         let class = name(held).to_owned();
-        (!class.is_empty()).then_some(Held { objects: held.objects, class, is_mostly: false, is_exact: true })
+        let all = Held { objects: held.objects, class, is_exact: true, ..Held::default() };
+        (!all.class.is_empty()).then_some(all)
     }
 
     /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one, and many
@@ -445,18 +464,30 @@ impl<'a> Holders<'a> {
         let collection = self.collection(object)?;
         let collections = Collections::with(&self.objects, self.forms.clone());
         // Several loaders may define one class.
-        let mut of_class = FxHashMap::<&str, u64>::default();
+        let mut of_class = FxHashMap::<(&str, bool), u64>::default();
         let mut seen = 0u64;
         for entry in collections.entries(&collection).take(most) {
-            let class = |value| self.objects.object(value).map(|object| self.class_name(object));
+            let class = |value| self.objects.object(value).map(|object| self.class_behind(object));
             let class = class(entry.value).or_else(|| entry.key.and_then(class));
             *of_class.entry(class.unwrap_or_default()).or_default() += 1;
             seen += 1;
         }
-        let (class, count) = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)))?;
+        let most = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)));
+        let ((class, is_soft), count) = most?;
         let objects = collections.count(&collection).unwrap_or(seen);
         (count * 2 > seen && !class.is_empty()).then_some(())?;
-        Some(Held { objects, class: class.to_owned(), is_mostly: count < seen, is_exact: seen >= objects })
+        let (is_mostly, is_exact) = (count < seen, seen >= objects);
+        Some(Held { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
+    }
+
+    /// The class of an object; of a soft reference, of what it refers to, unless that was cleared.
+    fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
+        let is_soft = self.graph.objects.class(object).is_some_and(|class| self.soft.contains(class));
+        let referent = || self.objects.object(self.objects.field(object, "referent")?);
+        match is_soft.then(referent).flatten() {
+            Some(referent) => (self.class_name(referent), true),
+            None => (self.class_name(object), false),
+        }
     }
 
     /// What an object dominates: most of an application's class, or the class that takes most.
@@ -479,8 +510,8 @@ impl<'a> Holders<'a> {
         Some(Held {
             objects: count.objects,
             class: self.name_of(class).to_owned(),
-            is_mostly: false,
             is_exact: true,
+            ..Held::default()
         })
     }
 }

@@ -325,7 +325,7 @@ fn reason(reason: &Reason) -> Value<'_> {
             (Some(class), Some(*objects), None, None)
         }
         Reason::Buffer { class } => (Some(class), None, None, None),
-        Reason::Threads { pool, threads, .. } => (None, Some(*threads), pool.as_ref(), None),
+        Reason::Threads { place, threads, .. } => (None, Some(*threads), place.name.as_ref(), None),
         Reason::Loaders { class, loader_class, loaders, .. } => {
             (Some(class), Some(*loaders), None, loader_class.as_ref())
         }
@@ -475,7 +475,13 @@ fn collection(suspect: &Suspect) -> Value<'_> {
 
 fn local_fields() -> Vec<Field> {
     vec![
-        Field::new("object", Kind::Id, "the ThreadLocal").or_null("it is gone; only values are left"),
+        Field::new("object", Kind::Id, "the ThreadLocal; of several the one whose values retain most")
+            .or_null("it is gone; only values are left"),
+        Field::new(
+            "keys",
+            Kind::Integer,
+            "ThreadLocals of that field: several class loaders may define its class",
+        ),
         Field::new("field", Kind::Text, "the field that holds it").or_null("none that is known"),
         Field::new("value_class", Kind::Text, "the class of most values").or_null("they are null"),
         Field::new("threads", Kind::Integer, "threads that keep a value"),
@@ -487,6 +493,7 @@ fn local_fields() -> Vec<Field> {
 fn local(local: &ThreadLocalUse) -> Value<'_> {
     record([
         ("object", id(local.key.non_null())),
+        ("keys", local.keys.into()),
         ("field", local.field.as_ref().into()),
         ("value_class", local.value_class.as_ref().into()),
         ("threads", local.threads.into()),
