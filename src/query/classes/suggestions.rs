@@ -30,7 +30,7 @@ pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> V
     }
     let names = names.filter(|name| name.len() <= MAX_BYTES);
     let mut names: Vec<(usize, &str)> =
-        names.filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name))).collect();
+        names.filter_map(|name| Some((class_distance(&wanted, name)?, name))).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
@@ -94,15 +94,20 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
 /// Number of IDs suggested on each side.
 pub(crate) const IDS: u32 = 2;
 
-/// The name without packages and outer classes. A number names nothing: `FileDescriptor$1`.
+/// The name without packages and outer classes; of an anonymous class, whose number names nothing, with the class it is in:
+/// `FileDescriptor$1`.
 fn last_part(name: &str) -> &str {
-    let is_separator = |c: char| matches!(c, '.' | '/' | '$');
     let named = name.trim_end_matches(|c: char| c == '$' || c.is_ascii_digit());
-    match name.rfind(is_separator) {
-        Some(at) if at < named.len() => name.get(at + 1..).unwrap_or(name),
-        Some(_) => name.get(named.rfind(is_separator).map_or(0, |at| at + 1)..).unwrap_or(name),
-        None => name,
-    }
+    let is_anonymous = name.get(named.len()..).is_some_and(|number| number.starts_with('$'));
+    let whole = if is_anonymous { named } else { name };
+    name.get(whole.rfind(['.', '/', '$']).map_or(0, |at| at + 1)..).unwrap_or(name)
+}
+
+/// Returns the distance between the last parts of two names of classes. Who asks for a class means none within it.
+fn class_distance(wanted: &str, name: &str) -> Option<usize> {
+    let name = last_part(name).to_lowercase();
+    let is_meant = wanted.contains('$') || !name.contains('$');
+    distance(wanted, &name).filter(|_| is_meant)
 }
 
 /// Returns the distance between two names; `None` if they are too different.
@@ -139,6 +144,6 @@ mod tests {
         assert_eq!(like("com.nope.Fo"), [""; 0]);
         assert_eq!(like("com.nope.Fop"), ["com.acme.Foo"]);
         assert_eq!(like("java.io.FileDescriptr$1"), ["java.io.FileDescriptor$1"]);
-        assert_eq!(like("com.nope.FileDescriptor"), ["java.io.FileDescriptor$1"]);
+        assert_eq!(like("com.nope.FileDescriptor"), [""; 0]);
     }
 }
