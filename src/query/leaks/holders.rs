@@ -74,6 +74,30 @@ pub struct Holder {
     pub threads: Option<InOnePlace>,
 }
 
+impl Holder {
+    /// Adds another that the same field of the same class holds, if it is one. What both hold is of one class, or not told.
+    pub(super) fn add(&mut self, other: &Self) -> bool {
+        let is_same = self.field.is_some()
+            && self.class == other.class
+            && self.field.as_ref().map(Field::key) == other.field.as_ref().map(Field::key);
+        if !is_same {
+            return false;
+        }
+        self.instances += other.instances;
+        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+        self.held = match (self.held.take(), &other.held) {
+            (Some(held), Some(more)) if held.class == more.class => Some(Held {
+                objects: held.objects.saturating_add(more.objects),
+                is_mostly: held.is_mostly || more.is_mostly,
+                is_exact: held.is_exact && more.is_exact,
+                ..held
+            }),
+            _ => None,
+        };
+        true
+    }
+}
+
 /// Threads that do the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InOnePlace {
@@ -287,17 +311,8 @@ impl<'a> Holders<'a> {
         let singles = singles.filter(|position| is_single(&class(*position)));
         for position in singles.take(MAX_FOLLOWED) {
             let Some((row, base)) = self.holder(position) else { continue };
-            let is_same = |(known, _): &&mut (Holder, TreePosition)| {
-                known.field.is_some()
-                    && known.class == row.class
-                    && known.field.as_ref().map(Field::key) == row.field.as_ref().map(Field::key)
-            };
-            match rows.iter_mut().find(is_same) {
-                Some((known, _)) => {
-                    known.instances += 1;
-                    known.retained_bytes = known.retained_bytes.saturating_add(row.retained_bytes);
-                }
-                None => rows.push((row, base)),
+            if !rows.iter_mut().any(|(known, _)| known.add(&row)) {
+                rows.push((row, base));
             }
         }
         rows.sort_rows_by_key(|(row, _)| Reverse(row.retained_bytes));
@@ -317,8 +332,10 @@ impl<'a> Holders<'a> {
 
     /// What the object at a position amounts to, and what that holds mostly. `counts` are of all that it dominates.
     pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
-        let (row, _) = self.holder(position)?;
-        Some(self.with_held(row, || self.held_among(counts)))
+        let (row, base) = self.holder(position)?;
+        // What it amounts to does not hold what is above it.
+        let below = || if base == position { self.held_among(counts) } else { self.held_below(base) };
+        Some(self.with_held(row, below))
     }
 
     /// What an object is known by: the collection that it is a part of, and the field that holds that.

@@ -147,7 +147,8 @@ impl<'a> Reader<'a> {
             }
             _ => {
                 // What most threads keep under a ThreadLocal is more to the point than a thread.
-                let local = thread_locals.first().filter(|local| local.is_most_of(retained_bytes));
+                let local = thread_locals.first().filter(|local| local.keys == 1);
+                let local = local.filter(|local| local.is_most_of(retained_bytes));
                 let value = local.and_then(|local| local.largest);
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }

@@ -412,6 +412,9 @@ fn thread_locals_of_one_field_are_told_in_one_line() {
     let (line, _) = headline(&dump);
     assert!(line.starts_with("1 leak suspect, 9") && line.contains(": 10 class loaders"), "{line}");
     let told = String::from_utf8(dump.run(&["leaks"]).stdout).unwrap();
+    // What each holds is one part, and not what is above it.
+    assert_eq!(told.matches(": 5 x byte[] held of shop.Context (4").count(), 2, "{told}");
+    assert!(!told.contains("mostly shop.Context"), "{told}");
     let locals: Vec<&str> =
         told.lines().filter_map(|line| line.trim_start().strip_prefix("thread local: ")).collect();
     assert_eq!(locals.len(), 2, "{told}");

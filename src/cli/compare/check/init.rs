@@ -261,7 +261,7 @@ fn percent_with_room(measured: &Measured) -> (String, String) {
     let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;
     let steps = limit.div_ceil(u128::from(whole.max(1)) * u128::from(STEP)).max(1);
     let limit = (steps * u128::from(STEP)).min(100);
-    (format!("\"{limit} %\""), number::percent(now, whole.max(1)))
+    (format!("\"{limit} %\""), number::percent(now, whole.max(1)).replace('%', " %"))
 }
 
 /// A text as a basic string of TOML.

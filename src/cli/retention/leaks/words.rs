@@ -493,7 +493,7 @@ fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
 pub(super) fn part_text(part: &Part) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
-        (Some(place), 1) => holder::text(place, [false, false]),
+        (Some(place), _) => holder::text(place, [false, false]),
         (_, 1) => format!("{kind}{}", holder::simple(&part.class, false)),
         (_, many) => format!("{} x {kind}{}", grouped(many), holder::simple(&part.class, false)),
     }
