@@ -413,7 +413,7 @@ mod tests {
             id_bytes: None,
             created: None,
             heap_dump: None,
-            damaged: None,
+            is_damaged: None,
             unreachable_bytes: None,
         }
     }

@@ -154,7 +154,7 @@ fn a_leak_of_loaders_is_found() {
         let number: u64 = row["label"].as_str().unwrap().strip_prefix("webapp-").unwrap().parse().unwrap();
         let (retained, array) = (row["retained_bytes"].as_u64().unwrap(), 100_000 + 2_500 * number);
         assert!((array..array + 10_000).contains(&retained), "{row}");
-        assert_eq!(row["group"], 1);
+        assert_eq!(row["loader_group"], 1);
         arrays += 1;
     }
     assert_eq!(arrays, 40);

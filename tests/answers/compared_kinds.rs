@@ -243,8 +243,8 @@ fn real_dumps_are_compared_as_each_is_shown() {
     for [old, new] in PAIRS {
         let (old, new) = (sample(old), sample(new));
         let what = format!("{} {}", old.path.display(), new.path.display());
-        figures(&what, &old, &new, "roots", "kind", &["roots", "objects", "retained_bytes"], &|dump| {
-            said(dump, &["roots", "--top", "1"])["kinds"].as_array().unwrap().clone()
+        figures(&what, &old, &new, "roots", "kind", &["root_count", "objects", "retained_bytes"], &|dump| {
+            said(dump, &["roots", "--top", "1"])["counts_by_kind"].as_array().unwrap().clone()
         });
         figures(&what, &old, &new, "waste", "kind", &["count", "wasted_bytes"], &|dump| {
             rows(&said(dump, &["waste"])).to_vec()

@@ -158,7 +158,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         let row = rows.iter().find(|row| row["reference"] == reference).unwrap();
         assert_eq!((&row["class"], &row["objects"]), (&held.into(), &(all - 1).into()), "{name}");
         // The one that was being put in.
-        assert_eq!(answer["total"]["is_only_frames"], 1);
+        assert_eq!(answer["total"]["only_frame_objects"], 1);
         assert_eq!(answer["total"]["with_path"], all);
         let local = rows.iter().filter(|row| row["root"]["kinds"] == serde_json::json!(["java frame"]));
         assert_eq!(local.map(|row| row["objects"].as_u64().unwrap()).sum::<u64>(), 1);

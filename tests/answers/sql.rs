@@ -50,8 +50,8 @@ fn sql_says_what_other_commands_say() {
         let columns = ["class", "instances", "shallow_bytes"];
         let classes = sql(
             &place,
-            "SELECT name AS class, sum(instances) AS instances, sum(shallow_bytes) AS shallow_bytes FROM classes
-             GROUP BY name, loader_object HAVING sum(instances) > 0",
+            "SELECT class, sum(instances) AS instances, sum(shallow_bytes) AS shallow_bytes FROM classes
+             GROUP BY class, loader_object HAVING sum(instances) > 0",
         );
         assert_eq!(sorted(&classes, &columns), sorted(&histo, &columns), "{sample}");
         let mut by_class: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -76,8 +76,10 @@ fn sql_says_what_other_commands_say() {
         assert_eq!(sorted(&tree, &columns), sorted(&dominators, &columns), "{sample}");
 
         let info = &rows(&place, &["info"])[0];
-        let counts =
-            sql(&place, "SELECT count(*) AS n, sum(reachable) AS r, sum(kind = 'class') AS c FROM objects");
+        let counts = sql(
+            &place,
+            "SELECT count(*) AS n, sum(is_reachable) AS r, sum(kind = 'class') AS c FROM objects",
+        );
         assert_eq!(counts[0]["n"], info["objects"]["total"], "{sample}");
         assert_eq!(counts[0]["r"], info["reachable"]["objects"], "{sample}");
         assert_eq!(counts[0]["c"], info["objects"]["classes"], "{sample}");
@@ -263,7 +265,7 @@ fn a_name_without_a_schema_means_the_first_dump() {
         document["rows"][0].clone()
     };
     let counts =
-        row("SELECT n.instances AS new, o.instances AS old FROM classes n JOIN old.classes o USING (name)
+        row("SELECT n.instances AS new, o.instances AS old FROM classes n JOIN old.classes o USING (class)
                       WHERE name = 'java.util.HashMap'");
     assert_ne!(counts["new"], counts["old"]);
     // Whichever SQLite asks for first.
@@ -271,9 +273,9 @@ fn a_name_without_a_schema_means_the_first_dump() {
         ("SELECT count(*) FROM \"java.util.HashMap\"", "SELECT count(*) FROM old.\"java.util.HashMap\"");
     assert_eq!(row(&format!("SELECT ({old}) AS old, ({new}) AS new")), counts);
     assert_eq!(row(&format!("SELECT ({new}) AS new, ({old}) AS old")), counts);
-    let gone = row("SELECT name FROM old.classes o WHERE instances > 0 AND name LIKE 'java.%'
-                    AND NOT EXISTS (SELECT 1 FROM classes n WHERE n.name = o.name) LIMIT 1");
-    let name = gone["name"].as_str().unwrap();
+    let gone = row("SELECT class FROM old.classes o WHERE instances > 0 AND class LIKE 'java.%'
+                    AND NOT EXISTS (SELECT 1 FROM classes n WHERE n.class = o.class) LIMIT 1");
+    let name = gone["class"].as_str().unwrap();
     assert!(row(&format!("SELECT count(*) AS n FROM old.\"{name}\""))["n"].as_i64().unwrap() > 0);
     for query in [
         format!("SELECT (SELECT count(*) FROM old.\"{name}\"), (SELECT count(*) FROM \"{name}\")"),

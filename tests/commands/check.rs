@@ -100,7 +100,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         ("measure = \"loaders\"\nof = \"container.WebappLoader\"", Some(40)),
         ("measure = \"duplicate_classes\"\nof = \"container.**\"", Some(39)),
         ("measure = \"duplicate_classes\"", Some(duplicates)),
-        ("measure = \"suspects\"", Some(figure(&["leaks", PLUGINS], "/rows/0/retained_bytes"))),
+        ("measure = \"suspects\"", Some(figure(&["leaks", PLUGINS], "/conclusions/0/retained_bytes"))),
         (
             "measure = \"waste\"\nof = \"duplicate_strings\"",
             Some(figure(&["waste", PLUGINS, "--kind", "duplicate_strings"], "/rows/0/wasted_bytes")),
@@ -163,7 +163,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
 }
 
 #[test]
-fn parts_are_of_the_heap_and_suspects_come_together() {
+fn parts_are_of_the_heap_and_suspects_those_of_leaks() {
     let place = Folder::new();
     let rules = [
         rule("suspects", "measure = \"suspects\"\nmax = \"20 percent\""),
@@ -179,9 +179,9 @@ fn parts_are_of_the_heap_and_suspects_come_together() {
     let passed = passed(&json);
     assert_eq!(["suspects", "all", "arrays", "none"].map(|name| passed[name]), [false, true, false, true]);
     let value = rows(&json)[0]["value"].as_f64().unwrap();
-    let (leaks, _) = place.told(&["leaks", PLUGINS, "--threshold", "20"]);
+    let (leaks, _) = place.told(&["leaks", PLUGINS]);
     let share = |key: &str| leaks.pointer(key).and_then(Json::as_f64).unwrap();
-    let expected = share("/rows/0/retained_bytes") * 100.0 / share("/total/reachable_bytes");
+    let expected = share("/conclusions/0/retained_bytes") * 100.0 / share("/total/reachable_bytes");
     assert!((value - expected).abs() < 1e-6, "{value} {expected}");
     assert_eq!(rows(&json)[0]["unit"], "percent");
     assert_eq!(rows(&json)[3]["is_matched"], false);

@@ -55,7 +55,7 @@ pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     let row = |number: usize| number.checked_sub(1).and_then(|at| rows.get(at));
     let (mut all, mut told) = (Vec::new(), Vec::new());
     for one in conclusions {
-        if one.number(names::LOADERS).is_some() {
+        if one.number(names::LOADER_GROUP).is_some() {
             all.push(loaders(one, &numbers(one), links));
             continue;
         }

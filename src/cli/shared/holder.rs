@@ -53,20 +53,22 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
 }
 
 /// Threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
-fn threads(place: &InOnePlace, is_short: bool) -> String {
+pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     let kind = if place.is_virtual { "virtual threads" } else { "threads" };
     let name = place.name.as_ref().map(|name| format!(" {}", escape::quoted(name))).unwrap_or_default();
+    let mostly = if place.is_mostly { " mostly" } else { "" };
     let method = place.method.as_deref().map(|method| match method.rsplit_once('.') {
-        Some((class, method)) => format!(" in {}.{method}", simple(class, is_short)),
-        None => format!(" in {method}"),
+        Some((class, method)) => format!("{mostly} in {}.{method}", simple(class, is_short)),
+        None => format!("{mostly} in {method}"),
     });
     format!("{kind}{name}{}", method.unwrap_or_default())
 }
 
 /// What it holds.
 fn held(holder: &Holder, is_short: bool) -> String {
-    let Some(Held { objects, class, is_mostly, .. }) = &holder.held else { return String::new() };
-    let (count, class) = (grouped(*objects), simple(class, is_short));
+    let Some(Held { objects, class, is_mostly, is_soft, .. }) = &holder.held else { return String::new() };
+    let soft = if *is_soft { " (soft)" } else { "" };
+    let (count, class) = (grouped(*objects), format!("{}{soft}", simple(class, is_short)));
     if holder.threads.is_some() {
         return format!(": {count} x {class}");
     }

@@ -171,7 +171,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
             list(thread.frames.iter().map(|frame| frames.record(frame)))
         }),
         Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
-        Column::nested(names::LOCALS_OF_NO_FRAME, locals.fields(), move |thread: &Thread| {
+        Column::nested(names::LOCALS, locals.fields(), move |thread: &Thread| {
             list(thread.locals.iter().map(|local| locals.record(local)))
         }),
     ])

@@ -12,11 +12,6 @@ const DIGITS: usize = 6;
 const MAX_PERCENT: u64 = 1_000_000_000;
 
 impl Percent {
-    /// So many percent; the greatest there is if that is more.
-    pub const fn whole(percent: u64) -> Self {
-        Self(if percent > MAX_PERCENT { MAX_PERCENT } else { percent } * SCALE)
-    }
-
     /// Reads a decimal number without a sign: `20`, `0.5`. `None` if it is none, has more than six digits behind the point,
     /// or is above 1,000,000,000.
     pub fn parse(text: &str) -> Option<Self> {
@@ -28,12 +23,6 @@ impl Percent {
         let whole: u64 = whole.parse().ok().filter(|whole| *whole <= MAX_PERCENT)?;
         let millionths: u64 = format!("{part:0<DIGITS$}").parse().ok()?;
         Some(Self(whole * SCALE + millionths))
-    }
-
-    /// That part of a whole, rounded down.
-    pub fn of(self, whole: u64) -> u64 {
-        let part = u128::from(whole) * u128::from(self.0) / u128::from(100 * SCALE);
-        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     /// In percent.
@@ -151,14 +140,6 @@ impl<T: Copy> Range<T> {
 }
 
 impl Limits {
-    /// The upper limit of `whole` in bytes, rounded down; `None` if there is none.
-    pub fn max_of(self, whole: u64) -> Option<u64> {
-        match self {
-            Self::Number(range) => range.max(),
-            Self::Percent(range) => range.max().map(|percent| percent.of(whole)),
-        }
-    }
-
     /// The limit that matters for an amount, a part of `whole`, and whether it is kept to.
     pub(super) fn judge(self, amount: i64, whole: u64) -> (Limit, bool) {
         match self {
@@ -192,8 +173,6 @@ mod tests {
         for wrong in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1.0000001", "1000000001", "٣", "1 "] {
             assert_eq!(Percent::parse(wrong), None, "{wrong}");
         }
-        assert_eq!(percent("33.3").of(1000), 333);
-        assert_eq!(Percent::whole(u64::MAX).of(u64::MAX), u64::MAX);
     }
 
     #[test]

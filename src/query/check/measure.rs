@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::places::PlacesOfDump;
-use super::{Growing, Limits, Measure, Rule};
+use super::{Growing, Measure, Rule};
 use crate::classes::histogram::{self, Scope, all_bytes};
 use crate::classes::loaders::{self, SortBy};
 use crate::classes::pattern::ClassPattern;
@@ -14,7 +14,6 @@ use crate::classes::suggestions;
 use crate::compare::places::Places;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained;
-use crate::leaks::loaders::Loaders;
 use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -90,7 +89,7 @@ pub enum Found {
     Places(Arc<PlacesOfDump>),
     /// The bytes of all classes by name, for [`super::Comparison`].
     Classes(Arc<FxHashMap<String, u64>>),
-    /// Leak suspects above the limit, or else what retains most, with evidence.
+    /// What `leaks` says without options.
     Suspects(Arc<Leaks>),
 }
 
@@ -135,7 +134,7 @@ pub fn measure<'r>(
     let rules: Vec<&Rule> = rules.into_iter().collect();
     let mut dump = Dump::new(opened);
     dump.ask_waste(&rules)?;
-    rules.into_iter().map(|rule| dump.measure(&rule.measure, rule.limits)).collect()
+    rules.into_iter().map(|rule| dump.measure(&rule.measure)).collect()
 }
 
 fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
@@ -181,7 +180,7 @@ impl<'a> Dump<'a> {
         self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
     }
 
-    fn measure(&mut self, measure: &Measure, limits: Limits) -> io::Result<Measured> {
+    fn measure(&mut self, measure: &Measure) -> io::Result<Measured> {
         match measure {
             Measure::Heap(scope) => Ok(Measured::new(self.bytes(*scope)?, self.all_bytes())),
             Measure::Retained(pattern) => self.retained(pattern),
@@ -191,7 +190,7 @@ impl<'a> Dump<'a> {
             Measure::Instances(pattern, scope) => self.of_classes(pattern, *scope, |counts| counts.objects),
             Measure::Loaders(pattern, scope) => self.class_loaders(pattern.as_ref(), *scope),
             Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
-            Measure::Suspects => self.suspects(limits),
+            Measure::Suspects => self.suspects(),
             Measure::Waste(kind) => self.wasted(*kind),
             Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
             Measure::Growth(Growing::Place(_)) => {
@@ -395,24 +394,12 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(amount, 0).with(found))
     }
 
-    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together. Those
-    /// above the limit are told, though no more than `leaks` tells at most; if nothing is above it, what `leaks` tells without
-    /// options.
-    fn suspects(&self, limits: Limits) -> io::Result<Measured> {
+    /// What `leaks` says without options, whatever the limit is: what is a suspect depends on the threshold.
+    fn suspects(&self) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
-        let whole = graph.tree.reachable_bytes();
-        let threshold = limits.max_of(whole).unwrap_or(0);
-        let loaders = Loaders::find(self.summary, graph)?;
-        let Some(largest) = leaks::largest_bytes(self.summary, graph, &loaders, threshold) else {
-            return Ok(Measured::new(0, whole));
-        };
-        let told = match largest > threshold {
-            true => threshold.max(leaks::threshold(graph, leaks::LEAST_THRESHOLD.into())),
-            false => leaks::threshold(graph, leaks::DEFAULT_THRESHOLD.into()),
-        };
-        let leaks = leaks::leaks_above(self.heap, graph, bytes, told.min(largest.saturating_sub(1)))?;
-        let amount = leaks.largest().map_or(largest, |largest| largest.retained_bytes());
-        Ok(Measured::new(amount, whole).with(Found::Suspects(Arc::new(leaks))))
+        let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
+        let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
+        Ok(Measured::new(amount, leaks.reachable_bytes).with(Found::Suspects(Arc::new(leaks))))
     }
 
     /// Looks for all kinds of waste that rules ask for.

@@ -30,7 +30,7 @@ pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> V
     }
     let names = names.filter(|name| name.len() <= MAX_BYTES);
     let mut names: Vec<(usize, &str)> =
-        names.filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name))).collect();
+        names.filter_map(|name| Some((class_distance(&wanted, name)?, name))).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
@@ -94,15 +94,28 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
 /// Number of IDs suggested on each side.
 pub(crate) const IDS: u32 = 2;
 
+/// The name without packages and outer classes; of an anonymous class, whose number names nothing, with the class it is in:
+/// `FileDescriptor$1`.
 fn last_part(name: &str) -> &str {
-    name.rsplit(['.', '/', '$']).next().unwrap_or(name)
+    let named = name.trim_end_matches(|c: char| c == '$' || c.is_ascii_digit());
+    let is_anonymous = name.get(named.len()..).is_some_and(|number| number.starts_with('$'));
+    let whole = if is_anonymous { named } else { name };
+    name.get(whole.rfind(['.', '/', '$']).map_or(0, |at| at + 1)..).unwrap_or(name)
+}
+
+/// Returns the distance between the last parts of two names of classes. Who asks for a class means none within it.
+fn class_distance(wanted: &str, name: &str) -> Option<usize> {
+    let name = last_part(name).to_lowercase();
+    let is_meant = wanted.contains('$') || !name.contains('$');
+    distance(wanted, &name).filter(|_| is_meant)
 }
 
 /// Returns the distance between two names; `None` if they are too different.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     // `hashmap` is similar to `concurrenthashmap`, but more so to `hasmap`.
     let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
-    let most = (wanted.len() / 4).clamp(1, 3);
+    // A third of the letters at most: one edit makes any name of one letter any other.
+    let most = (wanted.len() / 4).clamp(1, 3).min(wanted.len() / 3);
     let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();
     let letters = if different { None } else { Some(osa_distance(wanted, name)) };
     letters.filter(|edits| *edits <= most).or(contained)
@@ -118,5 +131,19 @@ mod tests {
         assert_eq!(distance("mian", "main"), Some(1));
         assert_eq!(distance("hashmap", "concurrenthashmap"), Some(12));
         assert_eq!(distance("hashmap", "string"), None);
+    }
+
+    #[test]
+    fn what_is_short_is_near_to_itself() {
+        let names = ["java.io.FileDescriptor$1", "com.acme.Y", "com.acme.Xy", "com.acme.Foo"];
+        let like = |text| class_names_of(names.into_iter(), text);
+        for far in ["com.nope.X", "com.nope.Z1", "com.nope.1", "com.nope.A$1"] {
+            assert!(like(far).is_empty(), "{far}: {:?}", like(far));
+        }
+        assert_eq!(like("com.nope.Y"), ["com.acme.Y"]);
+        assert_eq!(like("com.nope.Fo"), [""; 0]);
+        assert_eq!(like("com.nope.Fop"), ["com.acme.Foo"]);
+        assert_eq!(like("java.io.FileDescriptr$1"), ["java.io.FileDescriptor$1"]);
+        assert_eq!(like("com.nope.FileDescriptor"), [""; 0]);
     }
 }

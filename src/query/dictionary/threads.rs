@@ -33,8 +33,7 @@ names! {
     FRAME_NUMBER: Integer, "number of the frame in the stack, 0 is the innermost";
     FRAME: Text, "a frame: the innermost one outside the JDK";
     FRAMES_LEFT_OUT: Integer, "number of frames that are left out";
-    LOCALS: Records, "objects that the stack holds; in CSV a text for each";
-    LOCALS_OF_NO_FRAME: Records, "objects that the stack holds in no known frame";
+    LOCALS: Records, "objects that the stack holds; of a thread with frames those in no known frame. In CSV a text for each";
     LOCAL_COUNT: Integer, "number of objects that the stack or the frame holds";
     LOCATION: Text, "a frame as `class.method(source:line)`, for people";
     METHOD: Text, "method of the frame; in rankings `CLASS.METHOD` of the innermost frame";
@@ -42,6 +41,7 @@ names! {
     LINE: Integer, "line number, from 1";
     IS_NATIVE: Boolean, "whether the method is native";
     THREAD_LOCALS: Records, "ThreadLocals whose values retain most, three at most; in CSV their fields";
+    KEY_COUNT: Integer, "number of ThreadLocals of the field: several class loaders may define its class";
     VALUES: Integer, "number of values";
 
     // Recordings.

@@ -15,6 +15,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
+use super::holders::InOnePlace;
 use super::suspects::share;
 
 /// Percent of what is retained that is of one kind where it accumulates.
@@ -58,8 +59,8 @@ pub enum Reason {
     },
     /// In threads of one pool or class.
     Threads {
-        /// The name of the pool, with `*` for what differs; of a class of threads nothing.
-        pool: Option<String>,
+        /// The name of the pool and where its threads are; of a class of threads neither.
+        place: InOnePlace,
         /// How many.
         threads: u64,
         /// What they retain.
@@ -101,6 +102,8 @@ pub struct Level {
     pub class: String,
     /// Whether they are class objects.
     pub is_class_object: bool,
+    /// Whether they are soft references: what they refer to is what accumulates.
+    pub is_soft: bool,
     /// How many.
     pub objects: u64,
     /// Those that follow one another in the tree, at most.
@@ -234,7 +237,7 @@ pub(super) fn reason(
         return Some(Reason::Loaders { class, loader_class, loaders, retained_bytes });
     }
     if objects >= MANY_LIKE && is_below("java.lang.Thread") {
-        return Some(Reason::Threads { pool: None, threads: objects, retained_bytes });
+        return Some(Reason::Threads { place: InOnePlace::default(), threads: objects, retained_bytes });
     }
     let is_many = objects >= MANY && !is_class_object;
     is_many.then_some(Reason::Children { class, objects, retained_bytes })

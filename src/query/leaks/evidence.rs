@@ -91,8 +91,23 @@ pub struct Part {
     pub retained_bytes: u64,
     /// The object, if it is one.
     pub object: Option<ObjectId>,
-    /// What it is known by, if it is one.
+    /// What it is known by, or each of several that the same field of the same class holds.
     pub place: Option<Holder>,
+}
+
+impl Part {
+    /// Adds another that is known by the same, if it is.
+    fn add(&mut self, other: &Self) -> bool {
+        let (Some(place), Some(added)) = (&mut self.place, &other.place) else { return false };
+        let is_same = self.class == other.class && self.is_class_object == other.is_class_object;
+        if !is_same || !place.add(added) {
+            return false;
+        }
+        self.objects += other.objects;
+        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+        self.object = None;
+        true
+    }
 }
 
 /// What the objects of a class take of what is retained.
@@ -211,8 +226,8 @@ impl<'a> Evidence<'a> {
         Some(collection::facts(&self.objects, &collections, &self.view, object))
     }
 
-    /// The largest parts of what an object retains: its children one by one, or if they are many, by class. In the first
-    /// case also the classes whose objects take most.
+    /// The largest parts of what an object retains: its children, those that are known by the same as one part, or if they
+    /// are many, by class. In the first case also the classes whose objects take most.
     pub(super) fn parts(
         &self,
         holders: &Holders<'_>,
@@ -228,7 +243,7 @@ impl<'a> Evidence<'a> {
         let classes = self.summary.classes().len();
         let mut all = vec![Counts::default(); classes];
         let mut done = TreePosition(base.0.saturating_add(1));
-        let mut parts = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         let own = |position: TreePosition| position..TreePosition(position.0.saturating_add(1));
         let mut count = |positions: std::ops::Range<TreePosition>| {
             let counts = class_counts::count(self.graph, positions, classes);
@@ -236,22 +251,27 @@ impl<'a> Evidence<'a> {
             counts
         };
         count(own(base));
-        for position in few.into_iter().take(TOLD_PARTS) {
+        for position in few.into_iter().take(FEW_CHILDREN) {
             count(own(position));
             let below = count(own(position).end..tree.end(position));
             done = tree.end(position);
             let Some(object) = tree.object_at(position) else { continue };
             let named = self.named(object);
-            parts.push(Part {
+            let part = Part {
                 class: named.class.unwrap_or_default(),
                 is_class_object: named.is_class_object,
                 objects: 1,
                 retained_bytes: named.retained_bytes,
                 object: Some(named.object),
                 place: holders.amounts_to(position, &below),
-            });
+            };
+            if !parts.iter_mut().any(|known| known.add(&part)) {
+                parts.push(part);
+            }
         }
         count(done..tree.end(base));
+        parts.sort_rows_by_key(|part| Reverse(part.retained_bytes));
+        parts.truncate(TOLD_PARTS);
         (parts, Some(largest_classes(self.summary, &all)))
     }
 }

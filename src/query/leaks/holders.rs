@@ -15,6 +15,7 @@ use crate::classes::histogram::{self, GroupBy};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
+use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{Collection, Collections, Forms, Kind};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
@@ -73,13 +74,39 @@ pub struct Holder {
     pub threads: Option<InOnePlace>,
 }
 
+impl Holder {
+    /// Adds another that the same field of the same class holds, if it is one. What both hold is of one class, or not told.
+    pub(super) fn add(&mut self, other: &Self) -> bool {
+        let is_same = self.field.is_some()
+            && self.class == other.class
+            && self.field.as_ref().map(Field::key) == other.field.as_ref().map(Field::key);
+        if !is_same {
+            return false;
+        }
+        self.instances += other.instances;
+        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+        self.held = match (self.held.take(), &other.held) {
+            (Some(held), Some(more)) if held.class == more.class => Some(Held {
+                objects: held.objects.saturating_add(more.objects),
+                is_mostly: held.is_mostly || more.is_mostly,
+                is_exact: held.is_exact && more.is_exact,
+                ..held
+            }),
+            _ => None,
+        };
+        true
+    }
+}
+
 /// Threads that do the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InOnePlace {
     /// Their name, with `*` for the numbers in which they differ. `None` if they have none.
     pub name: Option<String>,
     /// The innermost method of their stack that is not the JDK's; of the JDK if there is no other.
     pub method: Option<String>,
+    /// Whether only most of them are in it.
+    pub is_mostly: bool,
     /// Whether they are virtual threads.
     pub is_virtual: bool,
 }
@@ -115,7 +142,7 @@ impl Field {
 }
 
 /// What something holds mostly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// How many objects.
     pub objects: u64,
@@ -125,6 +152,13 @@ pub struct Held {
     pub is_mostly: bool,
     /// Whether all that is held was looked at.
     pub is_exact: bool,
+    /// Whether each is behind a soft reference of its own.
+    pub is_soft: bool,
+}
+
+/// Returns whether a method is not the JDK's.
+pub(super) fn is_own(frame: &Frame) -> bool {
+    frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
 }
 
 /// Finds what holds much.
@@ -136,6 +170,8 @@ pub(crate) struct Holders<'a> {
     forms: Arc<Forms>,
     edges: Edges<'a>,
     labels: Labels<'a>,
+    /// SoftReference and its subclasses.
+    soft: ClassSet,
 }
 
 impl<'a> Holders<'a> {
@@ -149,7 +185,13 @@ impl<'a> Holders<'a> {
             forms: Arc::new(Forms::new(&objects)),
             edges: Edges::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
+            soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
         }
+    }
+
+    /// Returns whether the objects of the classes of a name are soft references.
+    pub(super) fn is_soft(&self, class: &str) -> bool {
+        self.soft.classes().any(|soft| self.name_of(soft) == class)
     }
 
     /// The classes outside the JDK of which many objects that only roots dominate hold much together.
@@ -199,11 +241,11 @@ impl<'a> Holders<'a> {
             if !are_many || sum < least {
                 return None;
             }
-            let own = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class));
-            let frame = group.frames.iter().find(own).or(group.frames.first());
+            let frame = group.frames.iter().find(|frame| is_own(frame)).or(group.frames.first());
             let place = InOnePlace {
                 name: group.name.clone().filter(|name| !name.is_empty()),
                 method: frame.map(Frame::qualified_method),
+                is_mostly: false,
                 is_virtual: group.virtual_threads == group.threads,
             };
             let holder = Holder {
@@ -235,7 +277,8 @@ impl<'a> Holders<'a> {
         });
         let held = own.or_else(|| most.clone().next())?;
         let class = name(held).to_owned();
-        (!class.is_empty()).then_some(Held { objects: held.objects, class, is_mostly: false, is_exact: true })
+        let all = Held { objects: held.objects, class, is_exact: true, ..Held::default() };
+        (!all.class.is_empty()).then_some(all)
     }
 
     /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one, and many
@@ -268,17 +311,8 @@ impl<'a> Holders<'a> {
         let singles = singles.filter(|position| is_single(&class(*position)));
         for position in singles.take(MAX_FOLLOWED) {
             let Some((row, base)) = self.holder(position) else { continue };
-            let is_same = |(known, _): &&mut (Holder, TreePosition)| {
-                known.field.is_some()
-                    && known.class == row.class
-                    && known.field.as_ref().map(Field::key) == row.field.as_ref().map(Field::key)
-            };
-            match rows.iter_mut().find(is_same) {
-                Some((known, _)) => {
-                    known.instances += 1;
-                    known.retained_bytes = known.retained_bytes.saturating_add(row.retained_bytes);
-                }
-                None => rows.push((row, base)),
+            if !rows.iter_mut().any(|(known, _)| known.add(&row)) {
+                rows.push((row, base));
             }
         }
         rows.sort_rows_by_key(|(row, _)| Reverse(row.retained_bytes));
@@ -298,8 +332,10 @@ impl<'a> Holders<'a> {
 
     /// What the object at a position amounts to, and what that holds mostly. `counts` are of all that it dominates.
     pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
-        let (row, _) = self.holder(position)?;
-        Some(self.with_held(row, || self.held_among(counts)))
+        let (row, base) = self.holder(position)?;
+        // What it amounts to does not hold what is above it.
+        let below = || if base == position { self.held_among(counts) } else { self.held_below(base) };
+        Some(self.with_held(row, below))
     }
 
     /// What an object is known by: the collection that it is a part of, and the field that holds that.
@@ -445,18 +481,30 @@ impl<'a> Holders<'a> {
         let collection = self.collection(object)?;
         let collections = Collections::with(&self.objects, self.forms.clone());
         // Several loaders may define one class.
-        let mut of_class = FxHashMap::<&str, u64>::default();
+        let mut of_class = FxHashMap::<(&str, bool), u64>::default();
         let mut seen = 0u64;
         for entry in collections.entries(&collection).take(most) {
-            let class = |value| self.objects.object(value).map(|object| self.class_name(object));
+            let class = |value| self.objects.object(value).map(|object| self.class_behind(object));
             let class = class(entry.value).or_else(|| entry.key.and_then(class));
             *of_class.entry(class.unwrap_or_default()).or_default() += 1;
             seen += 1;
         }
-        let (class, count) = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)))?;
+        let most = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)));
+        let ((class, is_soft), count) = most?;
         let objects = collections.count(&collection).unwrap_or(seen);
         (count * 2 > seen && !class.is_empty()).then_some(())?;
-        Some(Held { objects, class: class.to_owned(), is_mostly: count < seen, is_exact: seen >= objects })
+        let (is_mostly, is_exact) = (count < seen, seen >= objects);
+        Some(Held { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
+    }
+
+    /// The class of an object; of a soft reference, of what it refers to, unless that was cleared.
+    fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
+        let is_soft = self.graph.objects.class(object).is_some_and(|class| self.soft.contains(class));
+        let referent = || self.objects.object(self.objects.field(object, "referent")?);
+        match is_soft.then(referent).flatten() {
+            Some(referent) => (self.class_name(referent), true),
+            None => (self.class_name(object), false),
+        }
     }
 
     /// What an object dominates: most of an application's class, or the class that takes most.
@@ -479,8 +527,8 @@ impl<'a> Holders<'a> {
         Some(Held {
             objects: count.objects,
             class: self.name_of(class).to_owned(),
-            is_mostly: false,
             is_exact: true,
+            ..Held::default()
         })
     }
 }

@@ -27,7 +27,7 @@ use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frame;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
@@ -39,14 +39,11 @@ use self::group_point::CommonPath;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
 use self::reader::Reader;
-pub(crate) use self::suspects::threshold;
 use self::suspects::{Chain, Group};
 use self::thread_locals::ThreadLocalUse;
 
 /// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
-/// The least percent that suspects are asked for: each comes with evidence.
-pub const LEAST_THRESHOLD: u8 = 1;
 
 /// Members of a group that are told, those that retain most.
 const TOLD_MEMBERS: usize = 10;
@@ -250,21 +247,24 @@ pub enum Cause {
     },
 }
 
-/// A suspect or class loaders.
+/// What retains most, as far as anything is said of it.
 #[derive(Debug, Clone, Copy)]
 pub enum Largest<'a> {
-    /// A suspect, whatever its verdict is.
-    Suspect(&'a Suspect),
-    /// A conclusion about class loaders.
-    Loaders(&'a Conclusion),
+    /// The conclusion whose cause retains most.
+    Conclusion(&'a Conclusion),
+    /// A suspect that retains more than any cause, and in which nothing accumulates.
+    Holder(&'a Suspect),
+    /// What holds most where nothing is suspect.
+    NoSuspect(&'a Holder),
 }
 
 impl Largest<'_> {
-    /// What it retains.
+    /// What it retains; of a conclusion, what its cause does.
     pub fn retained_bytes(&self) -> u64 {
         match self {
-            Self::Suspect(suspect) => suspect.retained_bytes,
-            Self::Loaders(conclusion) => conclusion.retained_bytes,
+            Self::Conclusion(conclusion) => conclusion.retained_bytes,
+            Self::Holder(suspect) => suspect.retained_bytes,
+            Self::NoSuspect(holder) => holder.retained_bytes,
         }
     }
 }
@@ -343,13 +343,14 @@ impl Leaks {
         all
     }
 
-    /// What retains most: a suspect, or class loaders that several suspects are parts of.
+    /// What retains most. `None` if there is nothing to say: nothing is reachable, or next to nothing beside garbage.
     pub fn largest(&self) -> Option<Largest<'_>> {
-        let row = self.suspects.first().map(Largest::Suspect);
-        let mut loaders = self.conclusions.iter().filter(|one| matches!(one.cause, Cause::Loaders { .. }));
-        let loaders = loaders.next().map(Largest::Loaders);
-        // Of equal ones the row.
-        loaders.into_iter().chain(row).max_by_key(Largest::retained_bytes)
+        let conclusion = self.conclusions.first().map(Largest::Conclusion);
+        let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
+        let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
+        // Of equal ones the conclusion.
+        let all = [rest.map(Largest::NoSuspect), holder, conclusion];
+        all.into_iter().flatten().max_by_key(Largest::retained_bytes)
     }
 
     /// What unreachable objects take, if that is more than reachable ones take.
@@ -377,19 +378,7 @@ struct Candidate {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
-    leaks_above(heap, graph, bytes, threshold(graph, percent))
-}
-
-/// The same of those that retain more than so many bytes.
-///
-/// # Errors
-/// As [`leaks`].
-pub fn leaks_above(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    threshold_bytes: u64,
-) -> io::Result<Leaks> {
+    let threshold_bytes = suspects::threshold(graph, percent);
     let summary = heap.summary();
     let found = suspects::find(summary, graph, threshold_bytes);
     let view = View::new(heap, graph, bytes);
@@ -414,9 +403,6 @@ pub fn leaks_above(
     let reader = Reader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
-    for suspect in &mut suspects {
-        suspect.is_behind_soft = reader.is_behind_soft(suspect);
-    }
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() {
         reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
@@ -449,21 +435,6 @@ fn accumulated_at(
         Kind::Group => places.cloned().unwrap_or_default(),
         Kind::Single => base().into_iter().collect(),
     }
-}
-
-/// Retained size of what retains most of what could be a suspect above a threshold or a cause, by the rules of [`leaks`];
-/// if nothing is above it, of what is below. `None` if nothing is reachable.
-pub fn largest_bytes(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    loaders: &Loaders,
-    threshold_bytes: u64,
-) -> Option<u64> {
-    let tops = suspects::tops(summary, graph, threshold_bytes);
-    let single = tops.singles.first().map(|position| graph.tree.retained_bytes(*position));
-    let group = tops.rest.values().copied().filter(|bytes| *bytes > 0).max();
-    let loaders = loaders.that_accumulate().next().map(|(_, found)| found.group.retained.bytes);
-    [single, group, loaders].into_iter().flatten().max()
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {

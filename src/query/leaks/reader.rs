@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -12,7 +12,7 @@ use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
-use super::holders::Holders;
+use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
 use super::{Candidate, Kind, Named, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
 use crate::compare::names::{in_common, masked};
@@ -25,6 +25,11 @@ use crate::threads::frames::Frame;
 /// Frames of a thread that are looked at.
 const MAX_FRAMES: usize = 1000;
 
+/// Threads of a group whose stacks are looked at.
+const MAX_STACKS: usize = 10_000;
+/// The classes of virtual threads.
+const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
+
 /// Reads the evidence.
 pub(super) struct Reader<'a> {
     summary: &'a Summary,
@@ -36,8 +41,6 @@ pub(super) struct Reader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
-    /// The names of SoftReference and its subclasses.
-    soft: FxHashSet<&'a str>,
 }
 
 impl<'a> Reader<'a> {
@@ -53,11 +56,6 @@ impl<'a> Reader<'a> {
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             all_threads: Threads::new(heap, graph, bytes),
-            soft: {
-                let soft = ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference");
-                let classes = summary.numbered_classes().filter(|(number, _)| soft.contains(*number));
-                classes.map(|(_, class)| summary.class_name(class)).collect()
-            },
         }
     }
 
@@ -119,7 +117,10 @@ impl<'a> Reader<'a> {
         if reason.is_some() && below.is_none() {
             below = Some(Below::new(self.summary, self.graph, &tops));
         }
-        let accumulated = below.map(|below| below.accumulated()).unwrap_or_default();
+        let mut accumulated = below.map(|below| below.accumulated()).unwrap_or_default();
+        for level in &mut accumulated {
+            level.is_soft = !level.is_class_object && self.holders.is_soft(&level.class);
+        }
         let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
             Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
@@ -146,7 +147,8 @@ impl<'a> Reader<'a> {
             }
             _ => {
                 // What most threads keep under a ThreadLocal is more to the point than a thread.
-                let local = thread_locals.first().filter(|local| local.is_most_of(retained_bytes));
+                let local = thread_locals.first().filter(|local| local.keys == 1);
+                let local = local.filter(|local| local.is_most_of(retained_bytes));
                 let value = local.and_then(|local| local.largest);
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }
@@ -156,6 +158,14 @@ impl<'a> Reader<'a> {
             (Verdict::Holder, Kind::Group) => (evidence::kinds(&children), None),
             (Verdict::Accumulation, _) => (Vec::new(), None),
         };
+        let accumulated_bytes = match kind {
+            Kind::Single => tree.retained_bytes(base_position),
+            Kind::Group => retained_bytes,
+        };
+        // Soft references are on its path, or most of it is below such.
+        let is_below =
+            accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
+        let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
             kind,
             what,
@@ -171,10 +181,7 @@ impl<'a> Reader<'a> {
             base: self.evidence.named(shown.unwrap_or(object)),
             collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
             parts,
-            accumulated_bytes: match kind {
-                Kind::Single => tree.retained_bytes(base_position),
-                Kind::Group => retained_bytes,
-            },
+            accumulated_bytes,
             allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
             accumulated,
             contents: contents.unwrap_or_else(|| self.contents(&tops)),
@@ -184,7 +191,7 @@ impl<'a> Reader<'a> {
             reason,
             place,
             paths,
-            is_behind_soft: false,
+            is_behind_soft,
             related: Vec::new(),
         }
     }
@@ -206,18 +213,8 @@ impl<'a> Reader<'a> {
         above.last().unwrap_or(position)
     }
 
-    /// Whether the JVM may clear what accumulates: soft references are on its path, or most of it is below such.
-    pub(super) fn is_behind_soft(&self, suspect: &Suspect) -> bool {
-        let is_soft = |class: &str| self.soft.contains(class);
-        let most = suspect.accumulated_bytes / 2;
-        let mut below = suspect.accumulated.iter().filter(|level| level.retained_bytes > most);
-        let is_below = below.any(|level| !level.is_class_object && is_soft(&level.class));
-        is_below || suspect.paths.as_ref().is_some_and(|paths| paths.is_soft)
-    }
-
     /// The innermost frame of a thread that is not the JDK's.
     fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
-        let is_own = |frame: &Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
         self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
     }
 
@@ -243,19 +240,19 @@ impl<'a> Reader<'a> {
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
             What::Thread => {
-                let (pool, members) = match class_name {
-                    "java.lang.Thread"
-                    | "java.lang.VirtualThread"
-                    | "java.lang.ThreadBuilders$BoundVirtualThread" => self.largest_pool(positions)?,
+                let is_virtual = VIRTUAL_THREADS.contains(&class_name);
+                let (name, members) = match class_name {
+                    "java.lang.Thread" => self.largest_pool(positions)?,
+                    _ if is_virtual => self.largest_pool(positions)?,
                     // Those of a class of their own are like, whatever their names are.
-                    _ => (None, retained().collect()),
+                    _ => (None, positions.to_vec()),
                 };
-                let sum = members.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
-                let are_many = contents::is_in_many(members.iter().copied(), all, true);
-                (are_many && contents::is_most(sum, all)).then_some(Reason::Threads {
-                    pool,
-                    threads: members.len() as u64,
-                    retained_bytes: sum,
+                let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
+                let sum = bytes().fold(0, u64::saturating_add);
+                let are_many = contents::is_in_many(bytes(), all, true);
+                (are_many && contents::is_most(sum, all)).then(|| {
+                    let place = InOnePlace { name, is_virtual, ..self.method_of(&members) };
+                    Reason::Threads { place, threads: members.len() as u64, retained_bytes: sum }
                 })
             }
             What::ClassLoader => contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
@@ -273,24 +270,43 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The pool of threads that retains most: its name with `*` for the numbers in which its threads' names differ, and what
-    /// each of them retains, most first.
-    fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<u64>)> {
+    /// The pool of threads that retains most: its name with `*` for the numbers in which its threads' names differ, and the
+    /// threads, those that retain most first.
+    fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
-        let mut pools = rustc_hash::FxHashMap::<String, (Option<String>, Vec<u64>)>::default();
+        let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
         for position in positions {
             let object = tree.object_at(*position)?;
             let name = self.evidence.view.content(object).unwrap_or_default();
-            let (in_all, bytes) = pools.entry(masked(&name)).or_default();
+            let (in_all, bytes, members) = pools.entry(masked(&name)).or_default();
             *in_all = in_common(in_all.take(), Some(name));
-            bytes.push(tree.retained_bytes(*position));
+            *bytes = bytes.saturating_add(tree.retained_bytes(*position));
+            members.push(*position);
         }
-        let sum = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let largest = pools.into_iter().max_by_key(|(form, (_, bytes))| (sum(bytes), Reverse(form.clone())));
-        let (_, (name, bytes)) = largest?;
+        let largest = pools.into_iter().max_by_key(|(form, (_, bytes, _))| (*bytes, Reverse(form.clone())));
+        let (_, (name, _, members)) = largest?;
         let name = name.unwrap_or_default();
         let is_told = !name.is_empty() && !self.evidence.view.hides_values();
-        Some((Some(name).filter(|_| is_told), bytes))
+        Some((Some(name).filter(|_| is_told), members))
+    }
+
+    /// The method in which most of some threads are, by the innermost frame that is not the JDK's. Many threads have few
+    /// stacks, and those that retain most are enough to tell.
+    fn method_of(&self, threads: &[TreePosition]) -> InOnePlace {
+        let asked = threads.iter().take(MAX_STACKS);
+        let mut methods = FxHashMap::<Option<String>, usize>::default();
+        for thread in asked.clone() {
+            let frame = self.graph.tree.object_at(*thread).and_then(|thread| self.frame(thread));
+            *methods.entry(frame.as_ref().map(Frame::qualified_method)).or_default() += 1;
+        }
+        let most = methods.into_iter().max_by_key(|(method, count)| (*count, Reverse(method.clone())));
+        let (method, count) = most.unwrap_or_default();
+        let is_told = contents::is_most(count as u64, asked.len() as u64);
+        InOnePlace {
+            method: method.filter(|_| is_told),
+            is_mostly: count < threads.len(),
+            ..InOnePlace::default()
+        }
     }
 
     /// The classes whose objects take most of what some objects retain.

@@ -18,12 +18,16 @@ use hprof_parser::ObjectId;
 
 /// ThreadLocals that are told.
 const TOLD: usize = 3;
+/// ThreadLocals whose fields are looked up: those that retain most.
+const MAX_FIELDS: usize = 100;
 
-/// What threads keep under a ThreadLocal.
+/// What threads keep under a ThreadLocal, or under those of one field: a class that is loaded again has another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
-    /// The ThreadLocal; null of all that are gone: only values are left.
+    /// The ThreadLocal, of several the one whose values retain most; null of all that are gone: only values are left.
     pub key: ObjectId,
+    /// How many ThreadLocals: more than one if classes of several loaders have a field of that name.
+    pub keys: u64,
     /// The field that holds it: `gateway.RequestParser.SCRATCH`.
     pub field: Option<String>,
     /// Threads that keep a value.
@@ -55,14 +59,28 @@ pub(super) struct ThreadLocals<'a> {
     entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
 }
 
-/// What the threads that are asked for keep under one key.
+/// What the threads that are asked for keep under one key, or several.
 #[derive(Default)]
 struct Sum<'a> {
+    keys: u64,
     threads: FxHashSet<TreePosition>,
     values: u64,
     classes: FxHashMap<&'a str, u64>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
+}
+
+impl Sum<'_> {
+    /// Adds what is kept under keys that retain less.
+    fn add(&mut self, other: Self) {
+        self.keys += other.keys;
+        self.threads.extend(other.threads);
+        self.values += other.values;
+        for (class, count) in other.classes {
+            *self.classes.entry(class).or_default() += count;
+        }
+        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+    }
 }
 
 impl<'a> ThreadLocals<'a> {
@@ -123,11 +141,23 @@ impl<'a> ThreadLocals<'a> {
         }
         let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
-        sums.truncate(TOLD);
-        sums.into_iter()
-            .map(|(key, sum)| ThreadLocalUse {
+        let mut fields: Vec<(ObjectId, Option<String>, Sum<'a>)> = Vec::new();
+        for (key, sum) in sums.into_iter().take(MAX_FIELDS) {
+            let sum = Sum { keys: 1, ..sum };
+            let field = self.field(key);
+            match fields.iter_mut().find(|(_, known, _)| known.is_some() && *known == field) {
+                Some((_, _, known)) => known.add(sum),
+                None => fields.push((key, field, sum)),
+            }
+        }
+        fields.sort_rows_by_key(|(key, _, sum)| (Reverse(sum.retained_bytes), *key));
+        fields.truncate(TOLD);
+        fields
+            .into_iter()
+            .map(|(key, field, sum)| ThreadLocalUse {
                 key,
-                field: self.field(key),
+                keys: sum.keys,
+                field,
                 threads: sum.threads.len() as u64,
                 values: sum.values,
                 value_class: sum

@@ -418,7 +418,7 @@ fn sessions_that_grow_in_every_step_are_one_row() {
     let dumps = [2, 5, 9].map(|messages| regions(&sessions(0..60, messages)).dump());
     let (code, document) = json("trend", &dumps.each_ref(), &["--order", "given"]);
     let found: Vec<_> =
-        rows(&document).iter().map(|row| (place(row)[2..].to_vec(), &row["objects"])).collect();
+        rows(&document).iter().map(|row| (place(row)[2..].to_vec(), &row["objects_by_dump"])).collect();
     let objects = serde_json::json!([120, 300, 540]);
     assert_eq!((code, found), (0, vec![(below("java.util.HashMap", &[]), &objects)]));
 }
@@ -429,13 +429,13 @@ fn the_table_of_a_dump_has_all_keys_below_one_path() {
     let mut uneven = sessions(0..60, 2);
     uneven[17].1 = 500;
     for sessions in [sessions(0..60, 2), uneven] {
-        let query = "SELECT path, count(*) AS places, sum(objects) AS objects FROM places \
-                     WHERE path LIKE '%Regions%ArrayList' GROUP BY path";
+        let query = "SELECT place_text, count(*) AS places, sum(objects) AS objects FROM places \
+                     WHERE place_text LIKE '%Regions%ArrayList' GROUP BY place_text";
         let (_, document) = json("sql", &[&regions(&sessions).dump()], &[query]);
         let path = "static keep of acme.Shop -> Object[] -> Regions.map -> HashMap -> {*} -> ArrayList";
         assert_eq!(
             document["rows"],
-            serde_json::json!([{"path": path, "places": 60, "objects": 60}]),
+            serde_json::json!([{"place_text": path, "places": 60, "objects": 60}]),
             "{document:#}"
         );
     }

@@ -1,5 +1,6 @@
 //! One conclusion, the same wherever it is shown; and what is no conclusion.
 
+use hprof_writer::{Root, StackFrame, Type, Value as Field};
 use serde_json::Value;
 
 use super::made::Heaped;
@@ -52,9 +53,9 @@ fn headline(dump: &Dump) -> (String, i32) {
 }
 
 /// Status, percentage and message of a rule on suspects.
-fn check(dump: &Dump, max_percent: u32) -> (String, f64, String) {
+fn check(dump: &Dump, max: &str) -> (String, f64, String) {
     let rules = tempfile::NamedTempFile::new().unwrap();
-    let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max_percent} %\"\n");
+    let rule = format!("[[rule]]\nname = \"a\"\nmeasure = \"suspects\"\nmax = \"{max}\"\n");
     std::fs::write(rules.path(), rule).unwrap();
     let check = dump.run(&["check", "--rules", rules.path().to_str().unwrap(), "--format", "json"]);
     let check: Value = serde_json::from_slice(&check.stdout).unwrap();
@@ -68,17 +69,25 @@ fn every_answer_has_the_same_headline() {
         let dump = sample(&samples(), name);
         let (line, code) = headline(&dump);
         assert!(line.contains("leak suspect") && code == 0, "{name}: {line}");
-        // A rule says it in the same words and figures, whether it fails or passes.
-        let leaks = super::Leaks::of(&dump);
+        // A rule says it in the same words and figures, whether it fails or passes, and whatever its limit is.
+        let leaks = dump.run(&["leaks", "--format", "json"]);
+        let leaks: Value = serde_json::from_slice(&leaks.stdout).unwrap();
         let share = |value: &Value| super::number(value) as f64;
-        let expected =
-            share(&leaks.rows[0]["retained_bytes"]) * 100.0 / share(&leaks.total["reachable_bytes"]);
-        for (max, status) in [(10, "failed"), (99, "passed")] {
+        let first = &leaks["conclusions"][0];
+        let expected = share(&first["retained_bytes"]) * 100.0 / share(&leaks["total"]["reachable_bytes"]);
+        for (max, status) in [("1 %", "failed"), ("5 %", "failed"), ("10 %", "failed"), ("99 %", "passed")] {
             let (found, percent, said) = check(&dump, max);
             assert_eq!(found, status, "{name}");
             assert!((percent - expected).abs() < 1e-6, "{name}: {percent} {expected}");
-            let (_, what) = line.split_once(": ").unwrap();
-            assert!(said.contains(what.trim_end_matches("; and others")), "{name}: {said}\n{what}");
+            let sentence = text(&first["sentence"]).trim_end_matches('.');
+            assert!(said.ends_with(&format!("; {sentence}")), "{name}: {said}\n{sentence}");
+            // There is one percentage of what accumulates, and one of the limit.
+            let shares: Vec<&str> = said.split(['(', ',', ' ']).filter(|word| word.ends_with('%')).collect();
+            let [.., last] = shares.as_slice() else { panic!("{said}") };
+            assert!(
+                said.starts_with(&format!("largest leak suspect: {} %", last.trim_end_matches('%'))),
+                "{said}"
+            );
         }
     }
 }
@@ -102,7 +111,7 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let (line, code) = headline(&heap.dump());
     assert!(line.starts_with("No leak suspect: class app.Main retains 9"), "{line}");
     assert!(line.ends_with("and nothing accumulates there") && code == 1, "{line}");
-    let (_, _, said) = check(&heap.dump(), 10);
+    let (_, _, said) = check(&heap.dump(), "10 %");
     assert!(said.starts_with("what retains most: ") && !said.contains("largest leak suspect"), "{said}");
     assert!(said.contains("no leak suspect, as nothing accumulates there: Class app.Main retains"), "{said}");
     // Where something else accumulates, a rule that measures the holder says so.
@@ -113,9 +122,47 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let dump = heap.dump();
     let (line, _) = headline(&dump);
     let (_, what) = line.split_once(": ").unwrap();
-    let (_, _, said) = check(&dump, 10);
+    let (_, _, said) = check(&dump, "10 %");
     assert!(said.contains("; nothing accumulates there: Class app.Main retains"), "{said}");
     assert!(said.contains(&format!("; leak suspect: {what}: ")), "{said}");
+}
+
+/// A limit below the threshold of `leaks` is compared with the largest holder that `leaks` tells, and makes no suspects: objects
+/// of one class that are none by themselves would be one together at one limit, and some of them at another.
+#[test]
+fn a_limit_does_not_make_suspects() {
+    let mut heap = Heaped::new();
+    for number in 0..60 {
+        let item = heap.class(&format!("app.Item{number}"), 1);
+        let items = heap.many(item, 40, 10_000 + 100 * number);
+        let held = heap.array(&items);
+        let class = heap.class(&format!("app.Cache{number}"), 1);
+        let cache = heap.instance(class, &[held]);
+        heap.root(cache);
+    }
+    let dump = heap.dump();
+    let (line, code) = headline(&dump);
+    assert!(line.starts_with("No leak suspect: nothing retains more than 10.0%") && code == 1, "{line}");
+    let overview = dump.run(&["overview", "--format", "json"]);
+    let overview: Value = serde_json::from_slice(&overview.stdout).unwrap();
+    let row = &overview["rows"][0];
+    let largest = &row["largest"][0];
+    let bytes = super::number(&largest["retained_bytes"]);
+    let expected = bytes as f64 * 100.0 / super::number(&row["reachable"]["shallow_bytes"]) as f64;
+    assert!((1.0..3.0).contains(&expected), "{expected}");
+    for (max, status) in [("0 %", "failed"), ("1 %", "failed"), ("3 %", "passed"), ("10 %", "passed")] {
+        let (found, percent, said) = check(&dump, max);
+        assert_eq!(found, status, "{max}");
+        assert!((percent - expected).abs() < 1e-6, "{percent} {expected}");
+        assert!(said.starts_with("what retains most: "), "{said}");
+        let what = text(&largest["text"]);
+        let told = "; no leak suspect, as nothing retains more than 10.0% of the reachable heap: ";
+        assert!(said.ends_with(&format!("{told}{what}")), "{said}");
+    }
+    // Nothing at all: the least limit there is, and no more evidence than at any other.
+    let (found, value, said) = check(&dump, "0 B");
+    assert_eq!((found.as_str(), value), ("failed", bytes as f64));
+    assert!(said.len() < 300, "{said}");
 }
 
 /// Of a heap that is nearly all garbage the rest is no conclusion, though it keeps its row.
@@ -138,39 +185,73 @@ fn garbage_is_the_headline_where_it_is_most() {
         assert_eq!((line.contains("leak suspect"), code == 0), (is_suspect, is_suspect), "{line}");
         let overview = String::from_utf8(dump.run(&["overview"]).stdout).unwrap();
         assert_eq!(overview.contains("holds 20 x"), is_suspect, "{overview}");
+        // A gate does not fail for what is no conclusion, and says what is.
+        let (status, percent, said) = check(&dump, "10 %");
+        assert_eq!(
+            (status.as_str(), percent > 0.0),
+            if is_suspect { ("failed", true) } else { ("passed", false) }
+        );
+        assert_eq!(said.contains(&line), !is_suspect, "{said}");
     }
 }
 
-/// A cache that the JVM may clear is told to be one, whether the map is behind one soft reference or each value is.
+/// A cache that the JVM may clear is told to be one wherever the sentence is, whether all of it is behind one soft reference or
+/// each value is; what it holds are the values, not the references.
 #[test]
 fn a_cache_behind_soft_references_is_told() {
-    for is_each in [false, true] {
+    for (kind, content) in [("all", "app.Item"), ("each", "app.Item"), ("map", "byte[]")] {
         let mut heap = Heaped::new();
         let reference = heap.jdk.reference;
         let soft = heap.class_below("java.lang.ref.SoftReference", reference, 0);
         let own = heap.class_below("app.SoftValue", soft, 0);
         let item = heap.class("app.Item", 1);
-        let items = heap.many(item, 50, 400_000);
-        let held = if is_each {
-            let each: Vec<_> = items
-                .iter()
-                .map(|item| {
-                    let value = heap.instance(own, &[]);
-                    heap.set_referent(value, *item);
-                    value
-                })
-                .collect();
-            heap.array(&each)
-        } else {
-            let array = heap.array(&items);
-            let value = heap.instance(own, &[]);
-            heap.set_referent(value, array);
-            value
+        let softly = |heap: &mut Heaped, class, value| {
+            let reference = heap.instance(class, &[]);
+            heap.set_referent(reference, value);
+            reference
+        };
+        let held = match kind {
+            "all" => {
+                let items = heap.many(item, 50, 400_000);
+                let array = heap.array(&items);
+                softly(&mut heap, own, array)
+            }
+            "each" => {
+                let items = heap.many(item, 50, 400_000);
+                let each: Vec<_> = items.iter().map(|item| softly(&mut heap, own, *item)).collect();
+                heap.array(&each)
+            }
+            _ => {
+                let (object, int) = (heap.jdk.object, Type::Int);
+                let fields = [("table", Type::Object), ("size", int)];
+                let map = heap.model.class("java.util.HashMap", Some(object), &fields);
+                let fields = ["key", "value", "next"].map(|name| (name, Type::Object));
+                let node = heap.model.class("java.util.HashMap$Node", Some(object), &fields);
+                let nodes: Vec<_> = (0..50)
+                    .map(|number| {
+                        let bytes = heap.bytes(8_000);
+                        let value = softly(&mut heap, soft, bytes);
+                        let jdk = heap.jdk.clone();
+                        let key = jdk.string(&mut heap.model, &format!("key {number}"));
+                        heap.model.instance_with(node, &[("key", key.into()), ("value", value.into())])
+                    })
+                    .collect();
+                let of_nodes = heap.model.array_class(node);
+                let table = heap.model.object_array(of_nodes, &nodes);
+                heap.model.instance_with(map, &[("table", table.into()), ("size", Field::Int(50))])
+            }
         };
         heap.holder("app.Cache", "CACHE", held);
-        let row = super::Leaks::one(&heap.dump());
+        let dump = heap.dump();
+        let row = super::Leaks::one(&dump);
         let sentence = text(&row["sentence"]);
-        assert!(sentence.to_lowercase().contains("soft references"), "{is_each}: {sentence}");
+        assert!(sentence.to_lowercase().contains("soft references"), "{kind}: {sentence}");
+        let what = format!("50 x {content} behind soft references, which the JVM may clear");
+        let (line, _) = headline(&dump);
+        let (_, _, said) = check(&dump, "10 %");
+        for told in [sentence, line.as_str(), said.as_str()] {
+            assert!(told.contains(&what), "{kind}: {told}");
+        }
     }
 }
 
@@ -243,6 +324,13 @@ fn class_loaders_of_several_holders_are_one_cause() {
         assert_eq!(rows.len(), if is_split { 3 } else { 2 });
         let is_cache = |row: &Value| text(&row["sentence"]).contains("app.Cache");
         assert_eq!(rows.iter().position(is_cache), Some(usize::from(!is_split)));
+        // As many suspects are numbered as the headline says, from 1.
+        for (format, start) in [("table", "Suspect "), ("markdown", "## Suspect ")] {
+            let told = String::from_utf8(dump.run(&["leaks", "--format", format]).stdout).unwrap();
+            let numbers = told.lines().filter_map(|line| line.strip_prefix(start)?.get(..1));
+            assert_eq!(numbers.collect::<Vec<_>>(), ["1", "2"], "{told}");
+            assert_eq!(told.contains(" and Holder 3 below are parts of it"), is_split, "{told}");
+        }
         let conclusions = answer["conclusions"].as_array().unwrap();
         let told: Vec<(Option<u64>, Vec<u64>)> = conclusions
             .iter()
@@ -285,4 +373,83 @@ fn class_loaders_within_a_leak_are_counted_once() {
     let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
     let conclusions = answer["conclusions"].as_array().unwrap();
     assert_eq!(conclusions.len(), 1, "{conclusions:?}");
+}
+
+/// The class of an application that was loaded again and again has a ThreadLocal each time: one line tells of all.
+#[test]
+fn thread_locals_of_one_field_are_told_in_one_line() {
+    let mut heap = Heaped::new();
+    let web_loader = super::verdicts::class_of_loaders(&mut heap, "app.WebLoader");
+    let thread = heap.jdk.thread;
+    let worker = heap.class_below("app.Worker", thread, 1);
+    let weak = heap.jdk.weak_reference;
+    let entry_fields = [("value", Type::Object)];
+    let entry = heap.model.class("java.lang.ThreadLocal$ThreadLocalMap$Entry", Some(weak), &entry_fields);
+    let local = heap.class("java.lang.ThreadLocal", 0);
+    for serial in 1..=2 {
+        let entries: Vec<_> = (0..5)
+            .map(|_| {
+                let loader = heap.instance(web_loader, &[]);
+                let (key, object) = (heap.instance(local, &[]), heap.jdk.object);
+                let statics = [("CURRENT", key.into())];
+                let class = heap.model.class_with_statics(
+                    "shop.Context",
+                    Some(object),
+                    &[("held", Type::Object)],
+                    &statics,
+                );
+                heap.model.class_mut(class).loader = loader.0;
+                let held = heap.bytes(40_000);
+                let value = heap.model.instance_with(class, &[("held", held.into())]);
+                heap.model.instance_with(entry, &[("referent", key.into()), ("value", value.into())])
+            })
+            .collect();
+        let table = heap.array(&entries);
+        let thread = heap.thread(worker, serial);
+        heap.set(thread, "field0", table);
+    }
+    let dump = heap.dump();
+    let (line, _) = headline(&dump);
+    assert!(line.starts_with("1 leak suspect, 9") && line.contains(": 10 class loaders"), "{line}");
+    let told = String::from_utf8(dump.run(&["leaks"]).stdout).unwrap();
+    // What each holds is one part, and not what is above it.
+    assert_eq!(told.matches(": 5 x byte[] held of shop.Context (4").count(), 2, "{told}");
+    assert!(!told.contains("mostly shop.Context"), "{told}");
+    let locals: Vec<&str> =
+        told.lines().filter_map(|line| line.trim_start().strip_prefix("thread local: ")).collect();
+    assert_eq!(locals.len(), 2, "{told}");
+    for line in locals {
+        let expected = "5 ThreadLocals shop.Context.CURRENT keep 5 x shop.Context in 1 thread, ";
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+/// Many threads are told by what they do, and virtual ones to be such.
+#[test]
+fn threads_are_told_by_where_they_are() {
+    for (elsewhere, expected) in [
+        (0, "50 virtual threads \"pay-*\" in shop.Payment.charge"),
+        (5, "50 virtual threads \"pay-*\" mostly in shop.Payment.charge"),
+        (25, "50 virtual threads \"pay-*\""),
+    ] {
+        let mut heap = Heaped::new();
+        let (thread, jdk) = (heap.jdk.thread, heap.jdk.clone());
+        let class = heap.class_below("java.lang.VirtualThread", thread, 0);
+        let (payment, other) = (heap.class("shop.Payment", 0), heap.class("java.util.Other", 0));
+        for serial in 1..=50 {
+            let name = format!("pay-{serial}");
+            let thread = jdk.thread_of(&mut heap.model, class, &name, false, 5);
+            let method = if serial <= elsewhere { "refund" } else { "charge" };
+            let frames = [
+                StackFrame::new(other, "park", "Other.java", 1),
+                StackFrame::new(payment, method, "Payment.java", 2),
+            ];
+            let trace = heap.model.trace(serial, &frames);
+            heap.model.root(thread, Root::ThreadObject { thread: serial, trace });
+            let held = heap.bytes(8_000);
+            heap.local(serial, held);
+        }
+        let (line, _) = headline(&heap.dump());
+        assert!(line.ends_with(&format!(": {expected}")), "{line}");
+    }
 }

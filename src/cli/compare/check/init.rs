@@ -1,7 +1,7 @@
 //! `check --init`: a rules file made from a dump, with each measure and limits that the dump keeps to, with some room.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use super::rules;
@@ -13,17 +13,13 @@ use crate::cli::shared::session::{Session, Source};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::check::{
-    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Unit, measure,
-};
+use hprof_query::check::{Found, Limits, Measure, Measured, Opened, Range, Rule, Severity, Unit, measure};
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, Places, Via};
-use hprof_query::leaks;
-use hprof_query::leaks::loaders::Loaders;
 use hprof_query::waste::Kind;
 use hprof_report::escape;
-use hprof_report::number::{grouped, human_bytes};
+use hprof_report::number::{self, grouped, human_bytes};
 
 /// Packages of the JDK: rules are about the program.
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
@@ -156,7 +152,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match example.measure {
-            Measure::Suspects => suspects(summary, graph)?,
+            Measure::Suspects => percent_with_room(measured),
             _ => with_room(measured, example.measure.unit()),
         };
         // Writing to a String cannot fail.
@@ -259,23 +255,13 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
     }
 }
 
-/// The least limit of a few that the suspects keep to: what counts as one depends on it.
-fn suspects(summary: &Summary, graph: &ObjectGraph) -> io::Result<(String, String)> {
-    let whole = graph.tree.reachable_bytes();
-    let loaders = Loaders::find(summary, graph)?;
-    let mut now = String::new();
-    for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
-        let limits = Limits::Percent(Range::Max(Percent::whole(percent)));
-        let threshold = limits.max_of(whole).unwrap_or(0);
-        let bytes = leaks::largest_bytes(summary, graph, &loaders, threshold).unwrap_or(0);
-        #[allow(clippy::cast_precision_loss)]
-        let share = if whole == 0 { 0.0 } else { bytes as f64 * 100.0 / whole as f64 };
-        now = format!("{share:.1} %");
-        if bytes <= threshold {
-            return Ok((format!("\"{} %\"", (percent + STEP).min(100)), now));
-        }
-    }
-    Ok(("\"100 %\"".to_owned(), now))
+/// The same in percent, in a few steps.
+fn percent_with_room(measured: &Measured) -> (String, String) {
+    let (now, whole) = (measured.amount.unsigned_abs(), measured.whole);
+    let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;
+    let steps = limit.div_ceil(u128::from(whole.max(1)) * u128::from(STEP)).max(1);
+    let limit = (steps * u128::from(STEP)).min(100);
+    (format!("\"{limit} %\""), number::percent(now, whole.max(1)).replace('%', " %"))
 }
 
 /// A text as a basic string of TOML.

@@ -164,7 +164,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         Bound::Max => "at most",
     };
     let subject = match &measured.found {
-        Found::Suspects(leaks) if leak_words::is_only_held(leaks) => "what retains most".to_owned(),
+        Found::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
         _ => subject(&rule.measure),
     };
     let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
@@ -210,7 +210,7 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        Found::Suspects(leaks) => leak_words::largest(leaks),
+        Found::Suspects(leaks) => Some(leak_words::largest(leaks)),
     }
 }
 

@@ -106,7 +106,7 @@ fn columns<'a>() -> Columns<'a, Line> {
         Column::of(names::IS_TRUNCATED, |line: &Line| line.text.is_cut.into()),
     ];
     columns.extend(
-        ChangeColumns::new(names::COUNT, ["copies +/-", "copies"])
+        ChangeColumns::new(names::STRINGS, ["copies +/-", "copies"])
             .columns(2, |line: &Line| Some(line.row.count)),
     );
     columns.extend(

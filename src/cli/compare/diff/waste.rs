@@ -50,7 +50,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
         shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
-        ChangeColumns::new(names::COUNT, ["count +/-", "count"]).columns(2, |row: &&Row| Some(row.count)),
+        ChangeColumns::new(names::OBJECTS, ["count +/-", "count"]).columns(2, |row: &&Row| Some(row.count)),
     );
     columns.extend(
         ChangeColumns::new(names::WASTED_BYTES, ["wasted +/-", "wasted"])

@@ -205,7 +205,7 @@ fn reason(reason: &Reason) -> Value<'_> {
             (Some(class), Some(*objects), None, None)
         }
         Reason::Buffer { class } => (Some(class), None, None, None),
-        Reason::Threads { pool, threads, .. } => (None, Some(*threads), pool.as_ref(), None),
+        Reason::Threads { place, threads, .. } => (None, Some(*threads), place.name.as_ref(), None),
         Reason::Loaders { class, loader_class, loaders, .. } => {
             (Some(class), Some(*loaders), None, loader_class.as_ref())
         }
@@ -348,6 +348,7 @@ fn collection(suspect: &Suspect) -> Value<'_> {
 fn local_fields() -> Vec<Field> {
     vec![
         Field::of(names::OBJECT).or_null("it is gone; only values are left"),
+        Field::of(names::KEY_COUNT),
         Field::of(names::FIELD).or_null("none that is known"),
         Field::of(names::VALUE_CLASS).or_null("they are null"),
         Field::of(names::THREADS),
@@ -359,6 +360,7 @@ fn local_fields() -> Vec<Field> {
 fn local(local: &ThreadLocalUse) -> Value<'_> {
     record([
         (names::OBJECT, id(local.key.non_null())),
+        (names::KEY_COUNT, local.keys.into()),
         (names::FIELD, local.field.as_ref().into()),
         (names::VALUE_CLASS, local.value_class.as_ref().into()),
         (names::THREADS, local.threads.into()),

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use hprof_index::model::summary::Summary;
+use hprof_query::leaks::Cause;
 use hprof_query::leaks::evidence::Path;
-use hprof_query::leaks::{Cause, Verdict};
 use hprof_report::escape;
 use hprof_report::markdown::{self, code};
 use hprof_report::number::percent;
@@ -32,28 +33,19 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
             writeln!(out, "- {}", text(&crate::cli::shared::holder::text(holder, [false, false])))?;
         }
     }
-    for conclusion in &told.leaks.conclusions {
-        let Cause::Loaders { suspects, .. } = &conclusion.cause else { continue };
-        writeln!(out, "\n## Class loaders\n\n{}", text(&words::conclusion(&told.leaks, conclusion)))?;
-        if let Some(parts) = screen::parts_of_it(suspects) {
-            writeln!(out, "\n{parts}.")?;
+    for (number, one) in told.leaks.conclusions.iter().enumerate() {
+        match &one.cause {
+            Cause::Suspect(at) => row(out, summary, told, *at)?,
+            Cause::Loaders { suspects, .. } => {
+                let title = words::suspect_title(number);
+                writeln!(out, "\n## {title}\n\n{}", text(&words::conclusion(&told.leaks, one)))?;
+                if let Some(parts) = screen::parts_of_it(&told.leaks, suspects) {
+                    writeln!(out, "\n{parts}.")?;
+                }
+            }
         }
     }
-    for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
-        let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
-        writeln!(out, "\n## {kind} {number}\n\n{}\n", text(&words::sentence(&told.leaks, suspect)))?;
-        for (what, evidence) in screen::facts_of(summary, suspect) {
-            writeln!(out, "- {what}: {}", text(&evidence))?;
-        }
-        for part in &suspect.parts {
-            let share = percent(part.retained_bytes, told.leaks.reachable_bytes);
-            writeln!(out, "- part: {share} {}", text(&words::part_text(part)))?;
-        }
-        if let Some(paths) = &suspect.paths {
-            writeln!(out, "\nKept alive by {}:\n", text(&screen::path_heading(paths)))?;
-            path(out, &paths.path)?;
-        }
-    }
+    screen::unconcluded(&told.leaks).try_for_each(|(at, _)| row(out, summary, told, at))?;
     let lines = facts::lines(told);
     if !lines.is_empty() {
         writeln!(out, "\n## Also\n")?;
@@ -65,6 +57,25 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
         for frame in words::own_frames(&thread.frames) {
             writeln!(out, "    {}", escape::text(&frame.frame.to_string()))?;
         }
+    }
+    Ok(())
+}
+
+/// A suspect with its evidence.
+fn row(out: &mut dyn Write, summary: &Summary, told: &Told, at: usize) -> io::Result<()> {
+    let leaks = &told.leaks;
+    let Some(suspect) = leaks.suspects.get(at) else { return Ok(()) };
+    writeln!(out, "\n## {}\n\n{}\n", words::title(leaks, at), text(&words::sentence(leaks, suspect)))?;
+    for (what, evidence) in screen::facts_of(summary, leaks, suspect) {
+        writeln!(out, "- {what}: {}", text(&evidence))?;
+    }
+    for part in &suspect.parts {
+        let share = percent(part.retained_bytes, leaks.reachable_bytes);
+        writeln!(out, "- part: {share} {}", text(&words::part_text(part)))?;
+    }
+    if let Some(paths) = &suspect.paths {
+        writeln!(out, "\nKept alive by {}:\n", text(&screen::path_heading(paths)))?;
+        path(out, &paths.path)?;
     }
     Ok(())
 }

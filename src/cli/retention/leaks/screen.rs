@@ -2,7 +2,7 @@
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Suspect, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, Kind, Leaks, Suspect, Verdict};
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -28,13 +28,10 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     if !told.leaks.largest.is_empty() {
         all.push(made_of(told));
     }
-    for conclusion in &told.leaks.conclusions {
-        all.extend(concluded(summary, told, conclusion));
+    for (number, conclusion) in told.leaks.conclusions.iter().enumerate() {
+        all.extend(concluded(summary, told, number, conclusion));
     }
-    // What is no conclusion by itself: holders, and parts of what was told.
-    let is_told =
-        |at: usize| told.leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
-    for (at, suspect) in told.leaks.suspects.iter().enumerate().filter(|(at, _)| !is_told(*at)) {
+    for (at, suspect) in unconcluded(&told.leaks) {
         all.extend(row(summary, told, at, suspect));
     }
     let lines = facts::lines(told);
@@ -51,8 +48,15 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     all.into_iter().map(lines).collect()
 }
 
+/// What is no conclusion by itself, by number: holders, and parts of class loaders.
+pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
+    let is_told =
+        |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
+    leaks.suspects.iter().enumerate().filter(move |(at, _)| !is_told(*at))
+}
+
 /// A conclusion: the suspect, or the class loaders, why they are alive, and which suspects they explain.
-fn concluded(summary: &Summary, told: &Told, conclusion: &Conclusion) -> Vec<Section> {
+fn concluded(summary: &Summary, told: &Told, number: usize, conclusion: &Conclusion) -> Vec<Section> {
     match &conclusion.cause {
         Cause::Suspect(at) => {
             let suspect = told.leaks.suspects.get(*at);
@@ -61,9 +65,9 @@ fn concluded(summary: &Summary, told: &Told, conclusion: &Conclusion) -> Vec<Sec
         Cause::Loaders { group, suspects } => {
             let Some(group) = told.leaks.loaders.get(*group) else { return Vec::new() };
             let sentence = words::conclusion(&told.leaks, conclusion);
-            let mut all =
-                vec![Section::Line(String::new()), Section::Line(format!("Class loaders: {sentence}"))];
-            all.extend(parts_of_it(suspects).map(|parts| Section::Line(format!("  {parts}"))));
+            let title = words::suspect_title(number);
+            let mut all = vec![Section::Line(String::new()), Section::Line(format!("{title}: {sentence}"))];
+            all.extend(parts_of_it(&told.leaks, suspects).map(|parts| Section::Line(format!("  {parts}"))));
             all.extend(loaders::paths_of(group));
             all
         }
@@ -71,24 +75,24 @@ fn concluded(summary: &Summary, told: &Told, conclusion: &Conclusion) -> Vec<Sec
 }
 
 /// Which suspects are parts of a conclusion.
-pub(super) fn parts_of_it(suspects: &[usize]) -> Option<String> {
-    let numbers: Vec<String> = suspects.iter().map(|at| (at + 1).to_string()).collect();
-    match numbers.as_slice() {
+pub(super) fn parts_of_it(leaks: &Leaks, suspects: &[usize]) -> Option<String> {
+    let titles: Vec<String> = suspects.iter().map(|at| words::title(leaks, *at)).collect();
+    match titles.as_slice() {
         [] => None,
-        [one] => Some(format!("Row {one} below is part of it")),
-        [some @ .., last] => Some(format!("Rows {} and {last} below are parts of it", some.join(", "))),
+        [one] => Some(format!("{one} below is part of it")),
+        [some @ .., last] => Some(format!("{} and {last} below are parts of it", some.join(", "))),
     }
 }
 
 /// A suspect with its evidence.
 fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Section> {
     let sentence = words::sentence(&told.leaks, suspect);
-    let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
-    let mut all = vec![Section::Line(String::new()), Section::Line(format!("{kind} {}: {sentence}", at + 1))];
+    let title = words::title(&told.leaks, at);
+    let mut all = vec![Section::Line(String::new()), Section::Line(format!("{title}: {sentence}"))];
     if suspect.verdict == Verdict::Holder && !suspect.parts.is_empty() {
         all.push(parts(told, suspect));
     }
-    all.extend(evidence(summary, suspect).into_iter().map(Section::Line));
+    all.extend(evidence(summary, &told.leaks, suspect).into_iter().map(Section::Line));
     if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
         all.push(Section::Line(format!("  path: {}", path_heading(paths))));
         if paths.path.steps.len() > 1 {
@@ -124,12 +128,12 @@ fn parts(told: &Told, suspect: &Suspect) -> Section {
 }
 
 /// Lines of evidence: a word, and what it is.
-fn evidence(summary: &Summary, suspect: &Suspect) -> Vec<String> {
-    facts_of(summary, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
+fn evidence(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
+    facts_of(summary, leaks, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
 }
 
 /// The evidence: what it is of, and what it is.
-pub(super) fn facts_of(summary: &Summary, suspect: &Suspect) -> Vec<(&'static str, String)> {
+pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
     if let Some(point) = &suspect.point {
         all.push(("accumulation point", words::described(point)));
@@ -174,8 +178,8 @@ pub(super) fn facts_of(summary: &Summary, suspect: &Suspect) -> Vec<(&'static st
         ));
     }
     if !suspect.related.is_empty() {
-        let numbers: Vec<String> = suspect.related.iter().map(|at| format!("{}", at + 1)).collect();
-        all.push(("related to", format!("{}: their paths begin alike", numbers.join(", "))));
+        let titles: Vec<String> = suspect.related.iter().map(|at| words::title(leaks, *at)).collect();
+        all.push(("related to", format!("{}: their paths begin alike", titles.join(", "))));
     }
     all
 }

@@ -7,6 +7,7 @@ use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Suspect, Verdict, What};
 use hprof_query::threads::StackFrame;
+use hprof_query::threads::frames::Frame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::{escape, fit};
 
@@ -17,6 +18,8 @@ use super::loaders;
 
 /// The class of objects that stand for one with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
+/// What is said of what accumulates behind soft references.
+const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
 /// Parts that a sentence names.
 const NAMED_PARTS: usize = 3;
 /// Threads of a queue that a sentence names.
@@ -80,17 +83,16 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
-/// Returns whether what retains most is a holder, in which nothing accumulates.
-pub(crate) fn is_only_held(leaks: &Leaks) -> bool {
-    matches!(leaks.largest(), Some(Largest::Suspect(row)) if row.verdict == Verdict::Holder)
+/// Returns whether what retains most is a leak suspect.
+pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
+    matches!(leaks.largest(), Some(Largest::Conclusion(_)))
 }
 
-/// What retains most, without a full stop. Where much less accumulates than the suspect retains, that is said too; where
-/// nothing accumulates there, what is concluded elsewhere.
-pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
-    let text = match leaks.largest()? {
-        Largest::Loaders(one) => claim(leaks, one).text(leaks),
-        Largest::Suspect(row) if row.verdict == Verdict::Holder => {
+/// What retains most, without a full stop. Of what is no leak suspect that is said first, and what is concluded elsewhere.
+pub(crate) fn largest(leaks: &Leaks) -> String {
+    match leaks.largest() {
+        Some(Largest::Conclusion(one)) => claim(leaks, one).text(leaks),
+        Some(Largest::Holder(row)) => {
             let held = first(leaks, row);
             let held = held.strip_suffix('.').unwrap_or(&held);
             match leaks.conclusions.first() {
@@ -101,17 +103,34 @@ pub(crate) fn largest(leaks: &Leaks) -> Option<String> {
                 None => format!("no leak suspect, as nothing accumulates there: {held}"),
             }
         }
-        Largest::Suspect(row) => {
-            let above = share_above(leaks, row).filter(|_| row.kind == Kind::Single);
-            std::iter::once(first(leaks, row)).chain(above).collect::<Vec<_>>().join(" ")
-        }
-    };
-    Some(text.strip_suffix('.').unwrap_or(&text).to_owned())
+        Some(Largest::NoSuspect(holder)) => format!(
+            "no leak suspect, as nothing retains more than {} of the reachable heap: {}",
+            percent(leaks.threshold_bytes, leaks.reachable_bytes),
+            holder::text(holder, [false, false])
+        ),
+        None => headline(leaks),
+    }
 }
 
 /// All that is said of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
+}
+
+/// What the evidence of a row is called: those that are conclusions by number of the conclusion, as many as the headline
+/// says, the others by number of the row.
+pub(super) fn title(leaks: &Leaks, at: usize) -> String {
+    let is_it = |one: &Conclusion| one.cause == Cause::Suspect(at);
+    match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
+        (Some(number), _) => suspect_title(number),
+        (None, Some(Verdict::Holder)) => format!("Holder {}", at + 1),
+        (None, _) => format!("Row {}", at + 1),
+    }
+}
+
+/// The same of a conclusion.
+pub(super) fn suspect_title(number: usize) -> String {
+    format!("Suspect {}", number + 1)
 }
 
 /// The first sentence: what accumulates, where, and how much.
@@ -139,6 +158,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
         Some(local) => local_text(local, pool(suspect, local.threads)),
         None => what_accumulates(suspect),
     };
+    let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
     Claim { what, joint, bytes: suspect.explained_bytes() }
 }
 
@@ -159,9 +179,8 @@ fn what_accumulates(suspect: &Suspect) -> String {
                 None => format!("{what}{comma} are reachable"),
             }
         }
-        Some(Reason::Threads { pool, threads, .. }) => {
-            let pool = pool.as_ref().map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
-            format!("{} threads{pool}", grouped(*threads))
+        Some(Reason::Threads { place, threads, .. }) => {
+            format!("{} {}", grouped(*threads), holder::threads(place, false))
         }
         Some(Reason::Buffer { class }) => {
             let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
@@ -209,7 +228,11 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         let above = share_above(leaks, suspect);
         all.extend(above);
     }
-    if let (What::Thread, Some(frame)) = (suspect.what, &suspect.frame) {
+    let is_told = |frame: &&Frame| match &suspect.reason {
+        Some(Reason::Threads { place, .. }) => place.method != Some(frame.qualified_method()),
+        _ => true,
+    };
+    if let (What::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
         let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
         all.push(format!("{which} is in {}.", frame.qualified_method()));
     }
@@ -437,7 +460,8 @@ fn elements(suspect: &Suspect) -> Option<String> {
             false => format!("{} x {}", grouped(held.objects), held.class),
         });
     }
-    let levels = || suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
+    let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
+    let levels = || below.clone().filter(|level| !level.is_soft);
     let own = levels().find(|level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]"));
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
 }
@@ -469,7 +493,7 @@ fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
 pub(super) fn part_text(part: &Part) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
-        (Some(place), 1) => holder::text(place, [false, false]),
+        (Some(place), _) => holder::text(place, [false, false]),
         (_, 1) => format!("{kind}{}", holder::simple(&part.class, false)),
         (_, many) => format!("{} x {kind}{}", grouped(many), holder::simple(&part.class, false)),
     }
@@ -478,7 +502,7 @@ pub(super) fn part_text(part: &Part) -> String {
 /// The pool of the threads, if it is so many.
 fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
-        Some(Reason::Threads { pool, threads, .. }) if *threads == wanted => pool.as_deref(),
+        Some(Reason::Threads { place, threads, .. }) if *threads == wanted => place.name.as_deref(),
         _ => None,
     }
 }
@@ -498,8 +522,14 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
         Some(field) => format!("ThreadLocal {field}"),
         None => format!("ThreadLocal {:#x}", local.key),
     };
-    let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
+    let kept = local.value_class.as_deref().unwrap_or("values");
     let pool = pool.map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
+    if let (2.., Some(field)) = (local.keys, &local.field) {
+        let (keys, values, threads) =
+            (grouped(local.keys), grouped(local.values), counted(local.threads, "thread"));
+        return format!("{keys} ThreadLocals {field} keep {values} x {kept} in {threads}{pool}");
+    }
+    let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
     match local.threads {
         1 => format!("{name} keeps {value} in a thread{pool}"),
         many => format!("{name} keeps {value} in each of {} {threads}{pool}", grouped(many)),

@@ -139,7 +139,7 @@ pub(super) fn examples<'c>() -> Columns<'c, Example> {
             .header("label")
             .fit(Fit::Cut { priority: 0 })
             .place(4),
-        Column::of(names::COUNT, |example: &Example| example.count.into()).header("count").place(1),
+        Column::of(names::COPIES, |example: &Example| example.count.into()).header("count").place(1),
         Column::of(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into())
             .header("wasted")
             .cell(|example| grouped(example.wasted_bytes))
@@ -179,7 +179,7 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
         Column::of(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
         Column::of(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
         Column::of(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
-        Column::of(names::COUNT, |row: &FlatRow<'a>| {
+        Column::of(names::OBJECTS, |row: &FlatRow<'a>| {
             row.field.map_or(row.of.count, |field| field.count).into()
         }),
         Column::of(names::WASTED_BYTES, |row: &FlatRow<'a>| {
