@@ -246,7 +246,7 @@ fn real_dumps_are_compared_as_each_is_shown() {
         figures(&what, &old, &new, "roots", "kind", &["root_count", "objects", "retained_bytes"], &|dump| {
             said(dump, &["roots", "--top", "1"])["counts_by_kind"].as_array().unwrap().clone()
         });
-        figures(&what, &old, &new, "waste", "kind", &["count", "wasted_bytes"], &|dump| {
+        figures(&what, &old, &new, "waste", "kind", &["objects", "wasted_bytes"], &|dump| {
             rows(&said(dump, &["waste"])).to_vec()
         });
         properties(&what, &old, &new);

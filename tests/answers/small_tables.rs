@@ -191,9 +191,9 @@ fn loaders_suspects_waste_and_places() {
             }
             if kind["fields"].as_array().unwrap().is_empty() {
                 let (count, bytes) = (&kind["objects"], &kind["wasted_bytes"]);
-                waste.push(
-                    json!({ "kind": kind, "is_static": false, "objects": count, "wasted_bytes": bytes }),
-                );
+                waste.push(json!({
+                    "kind": kind, "field": null, "is_static": false, "objects": count, "wasted_bytes": bytes,
+                }));
             }
         }
         same(

@@ -266,7 +266,7 @@ fn a_name_without_a_schema_means_the_first_dump() {
     };
     let counts =
         row("SELECT n.instances AS new, o.instances AS old FROM classes n JOIN old.classes o USING (class)
-                      WHERE name = 'java.util.HashMap'");
+                      WHERE class = 'java.util.HashMap'");
     assert_ne!(counts["new"], counts["old"]);
     // Whichever SQLite asks for first.
     let (new, old) =

@@ -7,6 +7,8 @@ use serde_json::Value as Json;
 pub(crate) trait Look {
     /// The value of a name; `None` if it is `null`.
     fn at(&self, name: Name) -> Option<&Json>;
+    /// The value of a name that only some of several kinds of rows have.
+    fn maybe(&self, name: Name) -> Option<&Json>;
     /// The rows of a document.
     fn rows(&self) -> &[Json];
     /// The dump of a document; `null` if there is none.
@@ -40,13 +42,16 @@ pub(crate) trait Look {
 
 impl Look for Json {
     fn at(&self, name: Name) -> Option<&Json> {
-        let found = self.get(name.key);
         debug_assert!(
-            found.is_some() || !self.is_object(),
+            self.get(name.key).is_some() || !self.is_object(),
             "a page asks for `{}`, which the answer lacks",
             name.key
         );
-        found.filter(|value| !value.is_null())
+        self.maybe(name)
+    }
+
+    fn maybe(&self, name: Name) -> Option<&Json> {
+        self.get(name.key).filter(|value| !value.is_null())
     }
 
     fn rows(&self) -> &[Json] {

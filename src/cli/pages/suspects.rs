@@ -49,7 +49,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     let (rows, conclusions) = (document.rows(), document.list(names::CONCLUSIONS));
     let numbers = |one: &Json| -> Vec<usize> {
-        let numbers = one.list(names::SUSPECTS).iter().filter_map(Json::as_u64);
+        let numbers = one.list(names::SUSPECT_RANKS).iter().filter_map(Json::as_u64);
         numbers.filter_map(|number| usize::try_from(number).ok()).collect()
     };
     let row = |number: usize| number.checked_sub(1).and_then(|at| rows.get(at));
@@ -174,14 +174,16 @@ fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
                 tr {
                     td."n b" { (grouped(bytes)) }
                     td."n extra" { (frame::share(bytes, whole)) }
-                    td."n extra" { (frame::number(row.number(names::OBJECTS).or(row.at(names::OBJECT).map(|_| 1)))) }
+                    td."n extra" { (frame::number(row.maybe(names::OBJECTS).map_or(Some(1), Json::as_u64))) }
                     td.name {
-                        @if id(row, names::OBJECT).is_some() {
+                        @if row.maybe(names::OBJECT).is_some() {
                             (html::link(object(row, links), class_name(row.text(names::CLASS))))
                         } @else {
                             (html::link(links.class(row.text(names::CLASS), None), class_name(row.text(names::CLASS))))
                         }
-                        @if !row.text(names::LABEL).is_empty() { " " q { (text(row.text(names::LABEL), &Links::none())) } }
+                        @if let Some(label) = row.maybe(names::LABEL).and_then(Json::as_str) {
+                            " " q { (text(label, &Links::none())) }
+                        }
                     }
                 }
             } }
