@@ -91,7 +91,7 @@ mod tests {
             written.unwrap();
         }
         let expected =
-            ["   1  one           1", "1000  東京 is", "      wide", "                   22", "   7  short"];
+            ["   1  one          1", "1000  東京 is", "      wide", "                  22", "   7  short"];
         assert_eq!(lines, expected);
         table.widen([9].into_iter());
         assert_eq!(table.widths().next(), Some(9));
