@@ -4,9 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut, UncheckedAdvice};
 
 use super::mapped_files::{self, Content, Known};
 pub use super::packed::Compression;
@@ -154,6 +155,27 @@ impl Mapped {
             let _ = map.advise(Advice::Sequential);
         }
     }
+}
+
+impl Mapped {
+    /// Tells the kernel that these bytes will not be read soon: they no longer count as memory of this process, and what is
+    /// read of them again comes from the page cache.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    pub fn give_back(&self, range: Range<usize>) {
+        if let Some(map) = self.map.as_ref().filter(|map| range.start <= range.end && range.end <= map.len())
+        {
+            // SAFETY: The map is shared with the file and never written to: what is read again is what the file holds, as if
+            // these pages had not been read before.
+            let _ = unsafe {
+                map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.end - range.start)
+            };
+        }
+    }
+
+    /// Elsewhere the kernel decides.
+    #[cfg(not(target_os = "linux"))]
+    pub fn give_back(&self, _: Range<usize>) {}
 }
 
 /// Maps a whole file.

@@ -107,6 +107,8 @@ struct Around {
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
+    /// Rows that are shown at most.
+    most: usize,
     /// How many rows match, if they were counted, and what they are.
     matching: Option<(Option<u64>, &'static str)>,
     /// The options that show all rows.
@@ -169,8 +171,10 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// The same where rows that are not shown were not counted; there are some.
-    pub fn has_more(mut self, what: &'static str) -> Self {
+    /// Shows no more than so many rows, which are not counted before. A table says whether there are others: only then one more
+    /// is made.
+    pub fn first_of(mut self, most: usize, what: &'static str) -> Self {
+        self.around.most = most;
         self.around.matching = Some((None, what));
         self
     }
@@ -205,7 +209,7 @@ impl<'a, R> Answer<'a, R> {
     /// Gives `show` the answer without the type of its rows: what `show` does is compiled once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
-        let mut rows = Cursor::new(&columns, rows, below.as_deref());
+        let mut rows = Cursor::new(&columns, rows, below.as_deref()).first_of(around.most);
         show(ErasedAnswer { schema: columns.schema(), rows: &mut rows, around })
     }
 }
@@ -217,6 +221,7 @@ impl Default for Around {
             above: Vec::new(),
             under: Vec::new(),
             totals: Vec::new(),
+            most: usize::MAX,
             matching: None,
             all: "--top 0",
             no_rows: NoRows::default(),
@@ -281,7 +286,7 @@ impl ErasedAnswer<'_> {
         };
         let totals = around.totals.iter().map(of_total).collect();
         let is_empty = shown == 0 && around.no_rows != NoRows::Titles;
-        let more = more(around.matching, shown);
+        let more = more(around.matching, shown, all);
         let grid = Grid {
             columns: if is_empty { Vec::new() } else { columns },
             rows,
@@ -316,7 +321,7 @@ impl ErasedAnswer<'_> {
                 break;
             }
         }
-        if let Some((more, what)) = more(around.matching, shown) {
+        if let Some((more, what)) = more(around.matching, shown, rows) {
             more_rows(out, more, what, around.all, style)?;
         }
         around.under.into_iter().try_for_each(|section| section.write(out, style))?;
@@ -325,10 +330,14 @@ impl ErasedAnswer<'_> {
 }
 
 /// How many rows there are beyond those shown, if they were counted; `None` if there are none.
-fn more(matching: Option<(Option<u64>, &'static str)>, shown: u64) -> Option<(Option<u64>, &'static str)> {
+fn more(
+    matching: Option<(Option<u64>, &'static str)>,
+    shown: u64,
+    rows: &mut dyn Rows,
+) -> Option<(Option<u64>, &'static str)> {
     let (total, what) = matching?;
     let more = total.map(|total| total.saturating_sub(shown));
-    (more != Some(0)).then_some((more, what))
+    more.map_or_else(|| rows.has_more(), |more| more > 0).then_some((more, what))
 }
 
 /// The line below a table that does not show all rows.

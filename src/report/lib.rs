@@ -17,6 +17,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod aligned;
 pub mod answer;
 pub mod chunked;
 pub mod ci;

@@ -37,6 +37,9 @@ pub(super) trait Rows: Cells {
     /// Makes the next row, of which [`Cells`] are from then on; `false` behind the last.
     fn advance(&mut self) -> bool;
 
+    /// Looks, behind the last row that is wanted, whether there is another.
+    fn has_more(&mut self) -> bool;
+
     /// The lines below the row in a table.
     fn below(&self) -> Vec<Line>;
 }
@@ -50,12 +53,19 @@ pub(super) struct Cursor<'m, 'c, R, I> {
     below: Option<&'m Below<'m, R>>,
     rows: I,
     row: Option<R>,
+    /// Rows that are still wanted.
+    left: usize,
 }
 
 impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
     /// Before the first of these rows.
     pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m Below<'m, R>>) -> Self {
-        Self { columns, below, rows, row: None }
+        Self { columns, below, rows, row: None, left: usize::MAX }
+    }
+
+    /// No more than so many rows.
+    pub(super) fn first_of(self, most: usize) -> Self {
+        Self { left: most, ..self }
     }
 }
 
@@ -85,8 +95,16 @@ impl<R, I> Cells for Cursor<'_, '_, R, I> {
 
 impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
     fn advance(&mut self) -> bool {
-        self.row = self.rows.next();
+        let left = self.left.checked_sub(1);
+        self.row = left.and_then(|left| {
+            self.left = left;
+            self.rows.next()
+        });
         self.row.is_some()
+    }
+
+    fn has_more(&mut self) -> bool {
+        self.left == 0 && self.rows.next().is_some()
     }
 
     fn below(&self) -> Vec<Line> {

@@ -1,10 +1,10 @@
 //! Tables for people: columns that fit the terminal, plain text in a pipe.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-
+use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, Line};
@@ -147,7 +147,7 @@ impl Builder {
             if !rows.advance() {
                 return (count, true);
             }
-            let cells = schema.shown().map(|(at, _)| escape::text(&table_cell(&*rows, at)).into_owned());
+            let cells = schema.shown().map(|(at, _)| escaped(table_cell(&*rows, at)));
             let row = Row { cells: cells.collect(), below: rows.below() };
             self.push_row(row);
             count += 1;
@@ -274,69 +274,38 @@ impl Builder {
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled)
-            .force_no_tty();
+        let mut grid = Aligned::new(kept.iter().map(|(header, _)| header.align));
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
-        match &before {
-            // No line of it is written: columns are at least as wide as before, if there is still room.
-            Some(found) => {
-                let widths =
-                    found.widths.iter().zip(&rooms).filter_map(|(width, room)| Some((*width)?.min((*room)?)));
-                table.set_header(widths.map(|width| "x".repeat(width)));
-            }
-            None if has_titles => {
-                let titles = columns.iter().map(|header| header.title.clone().into_owned());
-                table.set_header(fit(titles.collect()));
-            }
-            None => {}
+        let titles = (has_titles && is_first)
+            .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
+        if let Some(found) = &before {
+            // Columns are at least as wide as before, if there is still room.
+            let widths = found.widths.iter().zip(&rooms);
+            grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
-        // By line of the table: what stands below it.
-        let mut below = Vec::with_capacity(rows.len());
-        for row in rows {
-            let cells = fit(row.cells);
-            let lines = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0);
-            below.extend(std::iter::repeat_with(Vec::new).take(lines.saturating_sub(1)));
-            below.push(row.below);
-            table.add_row(cells);
-        }
+        let rows: Vec<Row> =
+            rows.into_iter().map(|row| Row { cells: fit(row.cells), below: row.below }).collect();
         // Widths are those of the totals too, wherever they stand.
-        for row in footer.into_iter().filter(|_| is_last || is_first) {
-            table.add_row(fit(row));
-        }
-        let totals = if is_last { usize::MAX } else { 0 };
+        let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
+        let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
+        all.for_each(|cells| grid.measure(cells));
         let (mut start, mut bold) = (0usize, Vec::new());
-        for (column, (header, room)) in kept.iter().enumerate() {
+        for (header, room) in &kept {
             if header.ink == Ink::Bold {
                 bold.push(start..start.saturating_add(*room));
             }
             start = start.saturating_add(*room).saturating_add(layout::GAP);
-            let Some(shown) = table.column_mut(column) else { continue };
-            shown.set_padding((0, if column + 1 == kept.len() { 0 } else { 2 }));
-            shown.set_cell_alignment(match header.align {
-                Align::Left => CellAlignment::Left,
-                Align::Right => CellAlignment::Right,
-            });
         }
         let all = std::slice::from_ref(&(0..usize::MAX));
-        let mut shown = table.column_max_content_widths().into_iter().map(usize::from);
+        let mut write = |cells: &[String], bold: &[Range<usize>], below: &[Line]| {
+            grid.lines(cells, |line| write_line(out, line, bold, style))?;
+            below.iter().try_for_each(|line| line.write(out, style))
+        };
+        titles.iter().try_for_each(|titles| write(titles, all, &[]))?;
+        rows.iter().try_for_each(|row| write(&row.cells, &bold, &row.below))?;
+        footer.iter().filter(|_| is_last).try_for_each(|totals| write(totals, all, &[]))?;
+        let mut shown = grid.widths();
         let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
-        let mut lines = table.lines();
-        if (has_titles || !is_first)
-            && let Some(titles) = lines.next().filter(|_| is_first)
-        {
-            write_line(out, titles.trim_end(), all, style)?;
-        }
-        let of_rows = below.len();
-        let mut below = below.into_iter();
-        for line in lines.take(of_rows.saturating_add(totals)) {
-            // Behind the rows there are the totals.
-            let below = below.next();
-            write_line(out, line.trim_end(), if below.is_some() { &bold } else { all }, style)?;
-            below.into_iter().flatten().try_for_each(|line| line.write(out, style))?;
-        }
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
             // Secondary columns are not missed.
             room.is_none() && !matches!(header.fit, Fit::Secondary { .. })
@@ -350,6 +319,14 @@ impl Builder {
             )?;
         }
         Ok(Found { widths, is_cut })
+    }
+}
+
+/// A cell, escaped: hardly any needs to be, and then it is as it was.
+fn escaped(cell: String) -> String {
+    match escape::text(&cell) {
+        Cow::Borrowed(_) => cell,
+        Cow::Owned(escaped) => escaped,
     }
 }
 

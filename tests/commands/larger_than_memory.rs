@@ -291,6 +291,90 @@ fn tables_as_long_as_the_file_says_are_refused_under_a_limit_of_addresses() {
     }
 }
 
+/// Rows of a long table are written while they are made: all of these would take more than the limit.
+#[cfg(all(target_os = "linux", feature = "sql"))]
+#[test]
+fn a_table_of_any_length_takes_the_memory_of_a_part() {
+    const OBJECTS: u32 = 250_000;
+    let dump = Dump::written(&model(OBJECTS).write(&Options::hotspot()));
+    let dir = tempfile::tempdir().unwrap();
+    let (path, index_dir) = (dump.path.to_str().unwrap(), dir.path().to_str().unwrap());
+    assert_eq!(index(&dump.path, dir.path(), &[]).status.code(), Some(0));
+    let values = "SELECT o.@objectId AS id, o.@displayName AS name FROM INSTANCEOF java.lang.Object o";
+    for (command, query) in [
+        ("sql", "SELECT * FROM objects"),
+        ("oql", values),
+        ("oql", "SELECT * FROM INSTANCEOF java.lang.Object"),
+    ] {
+        let run = |top: &str| {
+            let arguments = [command, path, query, "--top", top, "--index-dir", index_dir, "--threads", "2"];
+            // A test build on a busy machine may take its time.
+            let more = if command == "sql" { &["--time-limit", "0"][..] } else { &[] };
+            let output = limited("-d 90000", &[&arguments[..], more].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{query}, {top}: {}: {said}", output.status);
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let all = run("0");
+        let rows = all.lines().count() - 1;
+        assert!(rows > OBJECTS as usize, "{query}: {rows}");
+        // More are looked for behind any number of rows, also those that are made while others are written.
+        for (top, has_more) in [(10_000, true), (20_000, true), (rows, false), (rows + 1, false)] {
+            let some = run(&top.to_string());
+            let expected: Vec<&str> = all.lines().take(top + 1).collect();
+            let lines: Vec<&str> = some.lines().collect();
+            assert!(lines[..expected.len()] == expected[..], "{query}, {top}");
+            let below = lines[expected.len()..].join("\n");
+            assert_eq!(below.contains("more rows (--top 0 shows all)"), has_more, "{query}, {top}: {below}");
+        }
+    }
+}
+
+/// What a run says, and the most memory that it had, in KiB, as Linux tells until it ends.
+#[cfg(target_os = "linux")]
+fn largest(arguments: &[&str]) -> (Option<i32>, u64) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.args(arguments).env_remove("HPROF_CLI_MEMORY").stderr(std::process::Stdio::null());
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(most);
+        if let Some(ended) = child.try_wait().unwrap() {
+            return (ended.code(), most);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Tables of a stored index take no more than reading them from the dump does.
+#[cfg(target_os = "linux")]
+#[test]
+fn long_tables_of_a_stored_index_keep_within_the_budget() {
+    for (name, bytes) in long_tables() {
+        if !["roots", "segments", "strings", "traces"].contains(&name) {
+            continue;
+        }
+        let dump = Dump::of(&bytes);
+        let (fresh_dir, stored_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (fresh_dir, stored_dir) =
+            (fresh_dir.path().to_str().unwrap(), stored_dir.path().to_str().unwrap());
+        let path = dump.path.to_str().unwrap();
+        let run = |command: &str, dir: &str, more: &[&str]| {
+            largest(&[&[command, path, "--threads", "2", "--index-dir", dir][..], more].concat())
+        };
+        let limit = ["--memory", "50MB"];
+        let (code, fresh) = run("leaks", fresh_dir, &limit);
+        assert_eq!(code, Some(2), "{name}");
+        assert!(matches!(run("info", stored_dir, &[]).0, Some(0 | 3)), "{name}");
+        let (code, stored) = run("leaks", stored_dir, &limit);
+        assert_eq!(code, Some(2), "{name}");
+        assert!(stored < fresh + (48 << 10), "{name}: {stored} KiB, and {fresh} KiB without an index");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_dump_that_cannot_be_mapped_says_why() {

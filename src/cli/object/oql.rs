@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
-            let first = First::new(args, &found, &evaluator);
+            let first = first(args, &found, &evaluator);
             (found, first)
         }))
     })?;
@@ -108,27 +108,29 @@ fn say(error: QueryError) -> anyhow::Error {
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed: all of a table, whose columns
-/// they are needed for, the first of other formats.
-struct First {
-    rows: Vec<Row>,
-    has_more: bool,
+/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
+/// are written.
+fn first(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> {
+    let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
+    for row in found.rows(evaluator).take(made(args)) {
+        left = left.saturating_sub(row_bytes(&row));
+        rows.push(row);
+        if left == 0 {
+            break;
+        }
+    }
+    rows
 }
 
-impl First {
-    fn new(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Self {
-        let is_table = args.output.format() == Format::Table;
-        let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
-        let mut all = found.rows(evaluator).fuse();
-        let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
-        while rows.len() < most && (is_table || (rows.len() < KEPT && left > 0)) {
-            let Some(row) = all.next() else { break };
-            left = left.saturating_sub(row_bytes(&row));
-            rows.push(row);
-        }
-        let is_known = if is_table { found.total().is_some() } else { rows.len() >= most };
-        Self { has_more: !is_known && all.next().is_some(), rows }
-    }
+/// Rows that are shown at most.
+fn most(args: &Args) -> usize {
+    args.top.rows(args.output.format()).unwrap_or(usize::MAX)
+}
+
+/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
+fn made(args: &Args) -> usize {
+    let is_table = args.output.format() == Format::Table;
+    most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
 /// About what a row takes in memory.
@@ -152,28 +154,24 @@ fn row_bytes(row: &Row) -> usize {
     }
 }
 
-fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::Result<Outcome> {
+fn show(args: &Args, session: &Session, found: &Found, first: Vec<Row>) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
     let total = found.total();
-    let First { rows: first, has_more } = first;
-    let is_table = args.output.format() == Format::Table;
+    let most = most(args);
     let columns = match &found.columns {
         None => object_columns(),
-        Some(names) => cell_columns(names, &first),
+        Some(names) => cell_columns(names, first.get(..most).unwrap_or(&first)),
     };
     let names = columns.fields().into_iter().map(|field| Value::Text(field.key.text)).collect();
     // What was made is taken up again where it ended.
     let made = first.len();
-    let rest = (has_more && !is_table).then(|| found.rows_from(&evaluator, made));
-    let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
-    let rows = first.into_iter().chain(rest.into_iter().flatten()).take(most);
-    let mut answer = Answer::new(columns, rows).beside(&beside(), &Beside { names, total });
+    let rows = first.into_iter().chain(found.rows_from(&evaluator, made));
+    let mut answer =
+        Answer::new(columns, rows).beside(&beside(), &Beside { names, total }).first_of(most, "rows");
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
-    } else if is_table && has_more {
-        answer = answer.has_more("rows");
     }
     let rows = session.show("oql", &args.output, answer)?;
     if rows == 0 && !args.input.quiet {
@@ -216,8 +214,8 @@ fn object_columns() -> Columns<'static, Row> {
     ])
 }
 
-/// The columns that a query names; those that hold numbers only in the rows of a table stand on the right.
-fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
+/// The columns that a query names; in a table those that hold numbers only in the first rows stand on the right.
+fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
     fn cell(row: &Row, at: usize) -> &Cell {
         match row {
             Row::Cells(cells) => cells.get(at).unwrap_or(&Cell::Null),
@@ -227,9 +225,9 @@ fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
     let is_number =
         |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
     let column = |(at, name): (usize, &String)| {
-        let is_right = !table.is_empty() && table.iter().all(|row| is_number(cell(row, at)));
+        let is_right = !first.is_empty() && first.iter().all(|row| is_number(cell(row, at)));
         // Of objects the class's name is what tells most, of texts their start.
-        let is_object = table.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
+        let is_object = first.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
         Column::of(Key::chosen(name.clone(), Kind::Any), move |row: &Row| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
             .header(name.clone())

@@ -95,7 +95,7 @@ impl Heap {
         let stages = Stages::read(&file).filter(|_| file.is_unpacked());
         let (summary, stages, fresh) = match (known, stages) {
             (Some(summary), Some(stages)) => (summary, stages, false),
-            _ => stages::build(&file, purpose, progress)?,
+            (known, _) => stages::build(&file, known, purpose, progress)?,
         };
         file.check_roots(&summary)?;
         let graph = stages.into_graph(&file, &summary);

@@ -112,9 +112,10 @@ pub(crate) enum Purpose {
     Answer,
 }
 
-/// Builds the stages that are not there. Tells whether the summary was built just now.
+/// Builds the stages that are not there, beside the summary if that is `known`. Tells whether the summary was built just now.
 pub(crate) fn build(
     file: &Opening,
+    known: Option<Summary>,
     purpose: Purpose,
     progress: &dyn Progress,
 ) -> Result<(Summary, Stages, bool), Error> {
@@ -125,7 +126,7 @@ pub(crate) fn build(
     let builder = Builder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some while this one waited.
-    let summary = file.read(Stage::Summary, summary_file::read);
+    let summary = known.or_else(|| file.read(Stage::Summary, summary_file::read));
     let objects = file.read(Stage::Objects, whole(objects_file::read));
     let count = objects.as_ref().map(|(objects, _)| objects.len());
     let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
@@ -134,7 +135,9 @@ pub(crate) fn build(
             let arena = builder.arena(u64::from(objects.0.len()), 0)?;
             ((summary, objects, references), (arena, None), false)
         }
-        _ => {
+        found => {
+            // It is made again.
+            drop(found);
             let (base, arena, weights) = builder.base(&source)?;
             (base, (arena, Some(weights)), true)
         }

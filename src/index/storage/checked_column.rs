@@ -52,9 +52,13 @@ impl Checks {
 
     /// Checks all blocks, on all cores if there are many.
     pub(crate) fn all_right(&self, section: &[u8]) -> bool {
+        self.are_right(section, 0..self.hashes.len())
+    }
+
+    /// Checks some blocks.
+    pub(crate) fn are_right(&self, section: &[u8], mut blocks: Range<usize>) -> bool {
         let right = |block: usize| self.is_known(block) || self.check(section, block);
-        let blocks = self.hashes.len();
-        if blocks > 64 { (0..blocks).into_par_iter().all(right) } else { (0..blocks).all(right) }
+        if blocks.len() > 64 { blocks.into_par_iter().all(right) } else { blocks.all(right) }
     }
 }
 

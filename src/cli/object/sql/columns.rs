@@ -12,12 +12,12 @@ use hprof_report::value::{Value, list, record};
 /// Characters of a text in a cell of a table.
 const TABLE_TEXT: usize = 200;
 
-/// The columns of rows; those that hold numbers only in the rows of a table stand on the right.
-pub(super) fn of_rows(named: &[Named], table: &[Row]) -> Columns<'static, Row> {
+/// The columns of rows; in a table those that hold numbers only in the first rows stand on the right.
+pub(super) fn of_rows(named: &[Named], first: &[Row]) -> Columns<'static, Row> {
     let column = |(at, named): (usize, &Named)| {
         let kind = named.kind;
         let is_number = |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
-        let is_right = kind == ColumnKind::Other && !table.is_empty() && table.iter().all(is_number);
+        let is_right = kind == ColumnKind::Other && !first.is_empty() && first.iter().all(is_number);
         Column::of(Key::chosen(named.name.clone(), Kind::Any), move |row: &Row| value(cell(row, at), kind))
             .csv(move |row| csv(cell(row, at), kind))
             .header(named.name.clone())

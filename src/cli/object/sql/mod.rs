@@ -189,28 +189,35 @@ fn say(query: &str, error: SqlError) -> anyhow::Error {
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed: all of a table, whose columns
-/// they are needed for, the first of other formats.
+/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
+/// are written.
 struct First {
     rows: Vec<Row>,
     found: sql::Answer,
-    /// The row behind them, if there is one and all that are wanted are made.
-    has_more: bool,
 }
 
 impl First {
     fn new(args: &Args, mut found: sql::Answer) -> Result<Self, SqlError> {
-        let is_table = args.output.format() == Format::Table;
-        let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
+        let most = made(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
-        while rows.len() < most && (is_table || (rows.len() < KEPT && left > 0)) {
-            let Some(row) = found.next_row()? else { return Ok(Self { rows, found, has_more: false }) };
+        while rows.len() < most && left > 0 {
+            let Some(row) = found.next_row()? else { break };
             left = left.saturating_sub(row_bytes(&row));
             rows.push(row);
         }
-        let has_more = !is_table || found.next_row()?.is_some();
-        Ok(Self { rows, found, has_more })
+        Ok(Self { rows, found })
     }
+}
+
+/// Rows that are shown at most.
+fn most(args: &Args) -> usize {
+    args.top.rows(args.output.format()).unwrap_or(usize::MAX)
+}
+
+/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
+fn made(args: &Args) -> usize {
+    let is_table = args.output.format() == Format::Table;
+    most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
 /// About what a row takes in memory.
@@ -283,17 +290,12 @@ impl Iterator for Rest<'_> {
 }
 
 fn show(args: &Args, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
-    let top = args.top.rows(args.output.format());
-    let First { rows: first, found, has_more } = first;
-    let is_table = args.output.format() == Format::Table;
-    let columns = columns::of_rows(&found.columns, if is_table { &first } else { &[] });
+    let most = most(args);
+    let First { rows: first, found } = first;
+    let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
     let beside = columns::Beside::new(&found.columns, &sessions.others);
-    let rest = (has_more && !is_table).then(|| Rest { found, sessions });
-    let rows = first.into_iter().chain(rest.into_iter().flatten()).take(top.unwrap_or(usize::MAX));
-    let mut answer = Answer::new(columns, rows).beside(&columns::beside(), &beside);
-    if is_table && has_more {
-        answer = answer.has_more("rows");
-    }
+    let rows = first.into_iter().chain(Rest { found, sessions });
+    let answer = Answer::new(columns, rows).beside(&columns::beside(), &beside).first_of(most, "rows");
     let rows = match sessions.show("sql", &args.output, answer) {
         Ok(rows) => rows,
         Err(error) => {

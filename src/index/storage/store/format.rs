@@ -62,6 +62,8 @@ const HEADER_BYTES: usize = size_of::<FileHeader>();
 const SECTION_ROW_BYTES: usize = size_of::<SectionRow>();
 /// Sections start at multiples of this: a cache line.
 const SECTION_ALIGNMENT: u64 = 64;
+/// Bytes of a section that are checked before their pages are given back.
+const CHECKED_BYTES: usize = 8 << 20;
 /// More sections than any stage has.
 const MAX_SECTIONS: u32 = 64;
 
@@ -147,11 +149,25 @@ impl StageFile {
     /// A section as a column, after its checksums were found right.
     pub(crate) fn column<T: ColumnRow>(&self, id: u32) -> Result<IndexColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
-        let bytes = self.file.bytes().get(range.clone()).ok_or(Unusable::Damaged)?;
-        if !checks.all_right(bytes) {
+        if !self.is_right(&range, &checks) {
             return Err(Unusable::Damaged);
         }
         Ok(IndexColumn::Mapped { file: self.file.clone(), range })
+    }
+
+    /// Checks all of a section, a part at a time. The pages of a long one are given back: of a table with millions of records few
+    /// are read by most questions.
+    fn is_right(&self, range: &Range<usize>, checks: &Checks) -> bool {
+        let Some(section) = self.file.bytes().get(range.clone()) else { return false };
+        if section.len() <= CHECKED_BYTES {
+            return checks.all_right(section);
+        }
+        (0..section.len()).step_by(CHECKED_BYTES).all(|start| {
+            let part = start..section.len().min(start + CHECKED_BYTES);
+            let right = checks.are_right(section, part.start / BLOCK_BYTES..part.end.div_ceil(BLOCK_BYTES));
+            self.file.give_back(range.start + part.start..range.start + part.end);
+            right
+        })
     }
 
     /// A section as a column whose blocks are checked when they are first read.

@@ -1,0 +1,99 @@
+//! Cells one below the other: each as wide as the widest of its column.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::column::Align;
+use super::layout::GAP;
+
+/// Columns, while their cells are measured and then written.
+#[derive(Debug)]
+pub(super) struct Aligned(Vec<(usize, Align)>);
+
+impl Aligned {
+    /// Columns of no width.
+    pub(super) fn new(columns: impl Iterator<Item = Align>) -> Self {
+        Self(columns.map(|align| (0, align)).collect())
+    }
+
+    /// Makes columns as wide as this, if they are not.
+    pub(super) fn widen(&mut self, widths: impl Iterator<Item = usize>) {
+        self.0.iter_mut().zip(widths).for_each(|((width, _), other)| *width = (*width).max(other));
+    }
+
+    /// Makes columns as wide as these cells.
+    pub(super) fn measure(&mut self, cells: &[String]) {
+        self.widen(cells.iter().map(|cell| cell.split('\n').map(width).max().unwrap_or(0)));
+    }
+
+    /// How wide the columns are.
+    pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|(width, _)| *width)
+    }
+
+    /// Writes the lines of a row, without spaces at their ends: as many as the cell of most lines has.
+    pub(super) fn lines<E>(
+        &self,
+        cells: &[String],
+        mut write: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let most = cells.iter().map(|cell| cell.matches('\n').count()).max();
+        let mut line = String::new();
+        for number in most.map_or(0..0, |most| 0..most + 1) {
+            line.clear();
+            // Spaces that stand before what comes next.
+            let mut spaces = 0;
+            for (cell, (column, align)) in cells.iter().zip(&self.0) {
+                let text = cell.split('\n').nth(number).unwrap_or_default();
+                let blank = (*column).max(1).saturating_sub(width(text));
+                let (before, after) = if *align == Align::Right { (blank, 0) } else { (0, blank) };
+                spaces += before;
+                if !text.is_empty() {
+                    line.extend(std::iter::repeat_n(' ', spaces));
+                    line.push_str(text);
+                    spaces = 0;
+                }
+                spaces += after + GAP;
+            }
+            write(line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns that a line of a cell takes.
+fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_stand_one_below_the_other() {
+        let mut table = Aligned::new([Align::Right, Align::Left, Align::Left, Align::Right].into_iter());
+        let rows = [
+            ["1", "one", "", "1"],
+            ["1000", "東京 is\nwide", "", ""],
+            ["", "", "", "22"],
+            ["7", "short ", "", ""],
+        ];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        rows.iter().for_each(|row| table.measure(row));
+        assert_eq!(table.widths().collect::<Vec<_>>(), [4, 7, 0, 2]);
+        let mut lines = Vec::new();
+        for row in &rows {
+            let written: Result<(), ()> = table.lines(row, |line| {
+                lines.push(line.to_owned());
+                Ok(())
+            });
+            written.unwrap();
+        }
+        let expected =
+            ["   1  one          1", "1000  東京 is", "      wide", "                  22", "   7  short"];
+        assert_eq!(lines, expected);
+        table.widen([9].into_iter());
+        assert_eq!(table.widths().next(), Some(9));
+    }
+}
