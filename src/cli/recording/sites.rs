@@ -146,7 +146,11 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         |row| row.accumulated_percent,
     );
     let columns = [
-        columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),
+        columns::rank(
+            "place among all sites, from 1, whatever the filters do: by the bytes or instances that `--sort` names, else in \
+             the file",
+            |row: &Row<'a>| row.rank,
+        ),
         Column::text(
             "class",
             "the class of the objects. Classes of one name from several loaders are several rows",
