@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
     let beside = Beside { old: Old::of(&old), changes: &changes };
-    let grown = changes.grown_bytes();
+    let grown = changes.all_grown_bytes();
     let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
     let width = place_lines::width(&args.output);
     let mut answer = Answer::new(columns(width), rows)
@@ -63,7 +63,7 @@ pub(crate) fn places_of(
     Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
 }
 
-/// A place, and what all places grew by.
+/// A place, and all growth.
 struct Row<'a> {
     change: &'a PlaceChange,
     grown: u64,
@@ -100,7 +100,11 @@ fn headline(changes: &Changes) -> String {
         signed_bytes(reachable.delta()),
     );
     let grown = changes.grown_bytes();
-    if grown == 0 { heap } else { format!("{heap}; places that explain {} of growth:", human_bytes(grown)) }
+    if grown == 0 {
+        return heap;
+    }
+    // As the shares of the rows below: their sum.
+    format!("{heap}; places that explain {} of what grew:", percent(grown, changes.all_grown_bytes()))
 }
 
 /// What to ask next: of what grew most.
@@ -155,7 +159,7 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
     columns.push(Column::new(
         "share",
         Kind::Float,
-        "`retained_bytes_delta` by the sum of those of all rows that grew, 0 to 1; negative of what shrank",
+        "`retained_bytes_delta` by `total.all_grown_bytes`, 0 to 1; negative of what shrank",
         |row: &Row<'a>| row.share().into(),
     ));
     columns.push(
@@ -211,6 +215,12 @@ fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
         "total.grown_bytes",
         "what all places grew by that grew",
         |beside: &Beside<'a>| beside.changes.grown_bytes().into(),
+    ));
+    columns.push(Column::integer(
+        "total.all_grown_bytes",
+        "all growth, also what no place explains: what the reachable heap grew by, and what all places shrank by that \
+         shrank; at least `total.grown_bytes`",
+        |beside: &Beside<'a>| beside.changes.all_grown_bytes().into(),
     ));
     columns.push(Column::integer(
         "total.min_change_bytes",
