@@ -99,7 +99,7 @@ pub(crate) struct Args {
     top: Top,
 
     #[command(flatten)]
-    output: Output,
+    output: Output<true>,
 }
 
 /// The dumps, when they have been read.
