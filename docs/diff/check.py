@@ -676,15 +676,17 @@ def main():
         if not least and bytes_ not in (max(reach) // 1000, -(-max(reach) // 1000), round(max(reach) / 1000)): complain(f"{title}: min_change_bytes", [f"{bytes_} {max(reach)}"])
         grown = sum(r["retained_bytes_delta"] for r in rows if r["retained_bytes_delta"] > 0)
         # READING: "all growth that is shown" is what the rows with growth add up to
+        all_grown = max(grown, reach[1] - reach[0] - sum(r["retained_bytes_delta"] for r in rows if r["retained_bytes_delta"] < 0))
         wrong, unknown, figures = [], [], []
         if total["grown_bytes"] != grown: wrong.append(f"grown_bytes {total['grown_bytes']}, rows add up to {grown}")
+        if total["all_grown_bytes"] != all_grown: wrong.append(f"all_grown_bytes {total['all_grown_bytes']}, not {all_grown}")
         for r in rows:
             rows_compared += 1
             t = tuple(r["place"]); text = " -> ".join(t)
             for k in ("objects", "retained_bytes"):
                 if r[k + "_delta"] != r[k + "_new"] - r[k + "_old"]: wrong.append(f"{k}_delta of {text}")
             share = r.get("share")
-            expect = r["retained_bytes_delta"] / grown if grown else None
+            expect = r["retained_bytes_delta"] / all_grown if grown else None
             # shares of what shrank: see the report
             if expect is not None and (share is None) != (r["retained_bytes_delta"] < 0) and not (share is not None and abs(share - expect) < 0.0001): wrong.append(f"share {share} of {text}")
             elif share is not None and expect is not None and abs(share - expect) > 0.0001: wrong.append(f"share {share}, not {expect:.4f}: {text}")

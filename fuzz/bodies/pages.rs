@@ -4,72 +4,13 @@
 #[path = "../../tests/pages/html.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod html;
+// The pages that are asked for.
+#[path = "../../tests/pages/targets.rs"]
+mod targets;
 
 use super::{DUMP, Place};
 use hprof_cli::fuzzing::{Pages, Reply, is_harmful};
 
-/// Pages of any dump. The first are those of a summary, which a dump without objects has too.
-const TARGETS: [&str; 48] = [
-    "info",
-    "doctor",
-    "histo",
-    "histo?group-by=package",
-    "classes",
-    "classes?tree=1",
-    "recording",
-    "sites?stack=1",
-    "traces",
-    "cpu?stack=1",
-    "monitors",
-    "flamegraph",
-    "flamegraph?of=cpu",
-    "overview",
-    "leaks",
-    "leaks?threshold=1",
-    "histo?group-by=loader",
-    "histo?retained=1",
-    "dominators",
-    "dominators?depth=5",
-    "dominators?group-by=class",
-    "dominators?merge=class",
-    "treemap",
-    "icicle",
-    "roots",
-    "roots?kind=java%20frame",
-    "threads",
-    "threads?locals=1",
-    "threads?group=1",
-    "loaders",
-    "loaders?details=1",
-    "loaders?duplicates=1",
-    "strings",
-    "strings?duplicates=1",
-    "waste",
-    "waste?by=class",
-    "waste?by=loader&explain=1",
-    "finalizers",
-    "flamegraph?of=live",
-    "diff",
-    "diff?by=class",
-    "diff?by=place",
-    "diff?by=threads",
-    "search?q=a",
-    "oql?q=SELECT%20*%20FROM%20java.lang.String",
-    "oql?q=SELECT%20toString(s)%20FROM%20java.lang.String%20s",
-    "sql?q=SELECT%20*%20FROM%20classes",
-    "sql?q=SELECT%20*%20FROM%20objects",
-];
-/// Pages of one object.
-const OF_OBJECT: [&str; 8] = [
-    "object/{}",
-    "class/{}",
-    "paths?of={}",
-    "refs?of={}&incoming=1",
-    "refs?of={}&group-by=class",
-    "retained?of={}",
-    "treemap?of={}",
-    "dominators?of={}",
-];
 /// Objects whose pages are asked for.
 const OBJECTS: usize = 3;
 /// Requests of one input, and bytes of it.
@@ -85,7 +26,7 @@ pub fn pages(bytes: &[u8]) {
     let pages = Pages::new(&place.file(), Some(place.file()), &place.index_dir("pages"));
     let mut objects = Vec::new();
     let mut shown = 0;
-    for target in TARGETS {
+    for target in targets::OF_DUMP {
         let page = format!("/1/{target}");
         let (html, _) = both(&pages, &page);
         shown += usize::from(html.status == 200);
@@ -96,7 +37,7 @@ pub fn pages(bytes: &[u8]) {
     // What cannot be opened at all is told on each page.
     objects.truncate(if shown == 0 { 0 } else { OBJECTS });
     for object in &objects {
-        for target in OF_OBJECT {
+        for target in targets::OF_OBJECT {
             both(&pages, &format!("/1/{}", target.replace("{}", object)));
         }
     }

@@ -183,7 +183,7 @@ fn first_screen() -> String {
   hprof-cli report DUMP -o report.html      all of it as one page
   hprof-cli run --cpu samples -- java ...   records a JVM
 
-{} commands: `hprof-cli --help` lists them, `hprof-cli COMMAND --help` says what one does.\n",
+`hprof-cli --help` lists {} commands, `hprof-cli COMMAND --help` explains one.\n",
         NAMES.len()
     )
 }

@@ -332,7 +332,7 @@ pub struct Columns<'c, R> {
     makings: Vec<Making<'c, R>>,
 }
 
-/// The columns of an answer, whatever its rows are: all that renderers need beside the [`Cells`] of a row.
+/// The columns of an answer, whatever its rows are: all that renderers need beside the [`super::rows::Cells`] of a row.
 pub(super) struct Schema {
     columns: Vec<Declaration>,
     /// Those that tables show, in their order.

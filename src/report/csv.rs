@@ -26,7 +26,7 @@ pub fn write<R>(
     write_rows(out, columns.schema(), &mut Cursor::new(columns, rows.into_iter(), None))
 }
 
-/// As [`write`], of rows without their type.
+/// As [`write()`], of rows without their type.
 pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
     let mut writer = Writer::new(out);
     let mut count = 0;

@@ -1,6 +1,8 @@
-//! Texts of a dump in Markdown, where nothing in them means anything.
+//! Markdown: answers as tables, and texts of a dump, in which nothing means anything.
 
 use super::escape;
+use super::grid::{Grid, GridRow, Piece};
+use super::number::grouped;
 
 /// Characters that mean something in Markdown.
 const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
@@ -66,9 +68,63 @@ pub fn table_cell(raw: &str) -> String {
     text(&raw.replace(['\n', '\r'], " "))
 }
 
+/// An answer as paragraphs and tables, each after an empty line, with at most so many rows.
+pub fn grid(grid: &Grid, rows: usize) -> String {
+    let mut out = pieces(&grid.above, rows);
+    if let (true, Some(line)) = (grid.rows.is_empty(), grid.instead) {
+        out.push_str(&format!("\n{line}\n"));
+    }
+    if !grid.columns.is_empty() && !grid.rows.is_empty() {
+        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        out.push('\n');
+        out.push_str(&row(grid.columns.iter().map(|column| table_cell(&column.title)).collect()));
+        let rule = |is_number| if is_number { "---:" } else { "---" };
+        out.push_str(&row(grid.columns.iter().map(|column| rule(column.is_number).to_owned()).collect()));
+        grid.rows.iter().take(rows).for_each(|each| out.push_str(&row(cells(each))));
+        for total in &grid.totals {
+            out.push_str(&row(total.iter().map(|cell| table_cell(cell)).collect()));
+        }
+        let cut = grid.rows.len().saturating_sub(rows) as u64;
+        match grid.more.unwrap_or((Some(0), "rows")) {
+            (Some(more), _) if more + cut == 0 => {}
+            (Some(more), what) => out.push_str(&format!("\n{} more {what}\n", grouped(more + cut))),
+            (None, what) => out.push_str(&format!("\nmore {what}\n")),
+        }
+    }
+    out + &pieces(&grid.under, rows)
+}
+
+/// The cells of a row; the last has the lines below it.
+fn cells(row: &GridRow) -> Vec<String> {
+    let mut cells: Vec<String> = row.cells.iter().map(|cell| table_cell(&cell.text)).collect();
+    if let Some(last) = cells.last_mut() {
+        row.below.iter().for_each(|line| last.push_str(&format!("<br>{}", table_cell(&line.text))));
+    }
+    cells
+}
+
+fn pieces(pieces: &[Piece], rows: usize) -> String {
+    let mut out = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Line(line) if line.trim().is_empty() => {}
+            Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
+            // They are for a terminal.
+            Piece::Commands(_) => {}
+            Piece::Text(lines) => {
+                let lines = lines.lines().filter(|line| !line.trim().is_empty());
+                lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));
+            }
+            Piece::Grid(each) => out.push_str(&grid(each, rows)),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::{GridCell, GridColumn, Line};
 
     #[test]
     fn nothing_in_a_text_is_markdown() {
@@ -79,6 +135,34 @@ mod tests {
         assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
         assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");
         assert_eq!(text("a@b.example xmpp:a"), "a\u{2060}@\u{2060}b.example xmpp:a");
+    }
+
+    #[test]
+    fn a_grid_is_a_table_and_no_cell_ends_it() {
+        let cell = |text: &str| GridCell { text: text.to_owned(), target: None };
+        let column = |title: &'static str, is_number| GridColumn {
+            title: title.into(),
+            is_number,
+            is_bold: false,
+            is_secondary: false,
+        };
+        let rows = vec![
+            GridRow {
+                cells: vec![cell("1"), cell("a|b\n<br>")],
+                below: vec![Line { indent: 4, text: "| c".to_owned() }],
+            },
+            GridRow { cells: vec![cell("2"), cell("d")], below: Vec::new() },
+        ];
+        let answer = Grid {
+            columns: vec![column("#", true), column("name", false)],
+            rows,
+            above: vec![Piece::Line("# e".to_owned()), Piece::Commands(vec!["hprof-cli".to_owned()])],
+            more: Some((Some(2), "rows")),
+            ..Grid::default()
+        };
+        let table = "| \\# | name |\n| ---: | --- |\n| 1 | a\\|b \\<br\\><br>\\| c |\n";
+        assert_eq!(grid(&answer, 1), format!("\n\\# e\n\n{table}\n3 more rows\n"));
+        assert_eq!(grid(&answer, 9), format!("\n\\# e\n\n{table}| 2 | d |\n\n2 more rows\n"));
     }
 
     #[test]

@@ -84,9 +84,9 @@ fn check_refused(place: &Place, right: &str, why: &str) {
     let said = note(&output);
     assert!(said.starts_with(&expected) && said.contains("; the index is in "), "{said}");
     assert!(said.contains(place.path("cache").to_str().unwrap()), "{said}");
-    // Answered from the cache: there is nothing more to say.
+    // Answered from the cache: the same is said, once.
     let output = place.run(HISTO);
-    assert_eq!((output.stdout == right.as_bytes(), stderr(&output)), (true, String::new()));
+    assert_eq!((output.stdout == right.as_bytes(), note(&output)), (true, said));
     place.run(&["index"]);
     let verified = place.run(&["index", "--verify"]);
     assert!(note(&verified).starts_with(&expected), "{}", stderr(&verified));
@@ -178,6 +178,23 @@ fn links_in_the_place_of_files_are_not_followed() {
     assert!(victim.exists() && !place.index().exists());
 }
 
+/// Also where the cache has a good one, from a time before the link.
+#[test]
+fn a_link_is_told_where_another_index_answers() {
+    let (place, [_, right]) = forged();
+    mode(&place.index(), 0o777);
+    place.run(HISTO);
+    mode(&place.index(), 0o755);
+    let summary = place.index().join("summary");
+    fs::rename(&summary, place.path("victim")).unwrap();
+    symlink(place.path("victim"), &summary).unwrap();
+    let output = place.run(HISTO);
+    let said = note(&output);
+    let expected = format!("hprof-cli: note: {} is not used: it is a symbolic link", summary.display());
+    assert!(said.starts_with(&expected) && said.contains("; the index is in "), "{said}");
+    assert!(output.stdout == right.as_bytes());
+}
+
 #[test]
 fn the_unpacked_copy_is_held_to_the_same_rules() {
     let place = Place::new("heap.hprof.zst", &zstd::encode_all(&dump(true)[..], 3).unwrap());
@@ -247,6 +264,51 @@ fn a_directory_that_is_named_may_be_a_link() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("it is a symbolic link\nhprof-cli: hint: "), "{}", stderr(&refused));
     assert!(contents(&place.path("elsewhere")) == before);
+}
+
+/// A directory that is given for indexes is not used either if others can replace what is in it.
+#[test]
+fn a_directory_that_is_named_is_not_used_if_others_can_change_it() {
+    let place = Place::new("heap.hprof", &dump(true));
+    let right = place.answer(GRAPH);
+    let given = place.path("given");
+    fs::create_dir(&given).unwrap();
+    let run = |question: &[&str]| {
+        let mut command = place.command(question);
+        finish(command.env("HPROF_CLI_INDEX_DIR", &given).spawn().unwrap())
+    };
+    let check_refused = |why: &str| {
+        for question in [GRAPH, HISTO] {
+            let output = run(question);
+            let said = stderr(&output);
+            assert_eq!((output.status.code(), said.matches(why).count()), (Some(0), 1), "{said}");
+            assert!(said.contains("note: no index is kept: "), "{said}");
+            assert!(question != GRAPH || output.stdout == right.as_bytes());
+        }
+        let refused = run(&["index"]);
+        assert!(refused.status.code() == Some(2) && stderr(&refused).contains(why), "{}", stderr(&refused));
+        let removed = run(&["index", "--remove"]);
+        assert!(removed.status.code() == Some(1) && stderr(&removed).contains(why), "{}", stderr(&removed));
+    };
+    let shared = format!("everybody can remove and replace what is in {}", given.display());
+    mode(&given, 0o777);
+    check_refused(&shared);
+    assert_eq!(fs::read_dir(&given).unwrap().count(), 0);
+    // A group is often the user's own, and of a sticky directory nobody removes what is another's.
+    for open in [0o775, 0o1777] {
+        mode(&given, open);
+        let output = run(GRAPH);
+        assert_eq!((output.stdout == right.as_bytes(), stderr(&output)), (true, String::new()));
+    }
+    // What is there already is neither read nor removed.
+    mode(&given, 0o777);
+    let before = contents(&given);
+    check_refused(&shared);
+    if chown(&given, Some(12_345), None).is_ok() {
+        mode(&given, 0o755);
+        check_refused(&format!("{} belongs to another user (UID 12345)", given.display()));
+    }
+    assert!(!before.is_empty() && contents(&given) == before);
 }
 
 /// The index directory of a place, with its lock, which this test holds.

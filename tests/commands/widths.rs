@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,21 +104,40 @@ fn command(arguments: &[String]) -> Command {
     command
 }
 
-/// What a command writes on a terminal of so many columns.
-fn on_terminal(mut command: Command, columns: u16) -> String {
+/// A terminal of so many columns: what is at it, and its other end for a program.
+fn terminal(columns: u16) -> (File, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let slave = File::options().read(true).write(true).open(name).unwrap();
     tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    (File::from(master), slave)
+}
+
+/// What a command writes on a terminal of so many columns.
+fn on_terminal(command: Command, columns: u16) -> String {
+    typed(command, columns, "", &[])
+}
+
+/// The same of a command that asks for lines by a prompt.
+fn typed(mut command: Command, columns: u16, prompt: &str, lines: &[&str]) -> String {
+    let (mut master, slave) = terminal(columns);
+    if !lines.is_empty() {
+        command.stdin(slave.try_clone().unwrap());
+    }
     let mut child = command.stdout(slave.try_clone().unwrap()).stderr(slave).spawn().unwrap();
     // The command holds the other end too.
     drop(command);
-    let (mut master, mut all, mut bytes) = (File::from(master), Vec::new(), [0; 1 << 16]);
+    let (mut all, mut bytes, mut lines) = (Vec::new(), [0; 1 << 16], lines.iter());
     // At the end there is an error: nobody has the other end any more.
     while let Ok(length @ 1..) = master.read(&mut bytes) {
         all.extend_from_slice(&bytes[..length]);
+        if bytes[..length].windows(prompt.len().max(1)).any(|part| part == prompt.as_bytes()) {
+            // Ctrl-D behind the last.
+            let line = lines.next().map_or("\u{4}".to_owned(), |line| format!("{line}\r"));
+            master.write_all(line.as_bytes()).unwrap();
+        }
     }
     child.wait().unwrap();
     String::from_utf8(all).unwrap()
@@ -249,6 +268,39 @@ fn no_line_of_a_path_over_a_frame_is_wider_than_the_terminal() {
         for name in ["ImportJob", "OrderIndex", "byNumber", "also a local"] {
             assert!(text.contains(name), "{arguments:?}, {columns} columns: {name} in\n{text}");
         }
+    }
+}
+
+#[test]
+fn the_first_screens_and_the_tables_of_the_shell_fit_80_columns() {
+    let dump = sample("jdk/jdk17.hprof.zst");
+    let (wide, lines) = too_wide(&[(Vec::new(), 80), (words(&[""], &dump), 80)]);
+    assert!(wide.is_empty() && lines > 20, "{wide:#?}");
+    let shell = command(&words(&["sql"], &dump));
+    let asked = [".schema objects", ".schema", ".tables", ".help", ".schema java.lang.Thread"];
+    let text = typed(shell, 80, "sql> ", &asked);
+    assert!(text.contains("retained_bytes") && text.contains("functions:"), "{text}");
+    let wide: Vec<String> = shown(&text).into_iter().filter(|line| width(line) > 80).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
+/// Packages become initials, outer classes and ends `…`: a pattern reads them.
+#[test]
+fn names_of_narrow_tables_are_patterns() {
+    let dump = sample("jdk/jdk17.hprof.zst");
+    for columns in [44, 52, 80] {
+        let histo = command(&words(&["histo", "--top", "0", "--quiet"], &dump));
+        let lines = shown(&on_terminal(histo, columns));
+        let is_row = |line: &&String| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let names: Vec<&str> =
+            lines.iter().filter(is_row).filter_map(|line| line.split(' ').next_back()).collect();
+        let is_short = |name: &&&str| name.as_bytes().get(1) == Some(&b'.') || name.contains('…');
+        let short: Vec<&str> = names.iter().filter(is_short).copied().collect();
+        assert!(columns == 80 || short.len() > 20, "{columns}: {names:?}");
+        let asked = [&["histo", "--top", "1"], &short[..]].concat();
+        let output = command(&words(&asked, &dump)).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && !said.contains("no class matches"), "{columns}: {said}");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::html;
 use crate::kit::evil;
 use crate::server::Server;
+use crate::targets;
 use crate::web_driver::{self, Browser};
 
 /// Closes whatever it may stand in, and runs a script if it is let.
@@ -22,62 +23,10 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
     let encoded: String = form_urlencoded::byte_serialize(EVIL.replace('/', ".").as_bytes()).collect();
     let encoded = encoded.replace('+', "%20");
     let ids = [made.instance.0, made.text.0, made.thread.0, made.class.0];
-    let mut all: Vec<String> = [
-        "overview",
-        "leaks",
-        "leaks?threshold=1",
-        "histo",
-        "histo?group-by=package",
-        "histo?group-by=loader",
-        "histo?retained=1",
-        "classes",
-        "classes?tree=1",
-        "dominators",
-        "dominators?depth=5",
-        "dominators?group-by=class",
-        "dominators?merge=class",
-        "treemap",
-        "icicle",
-        "roots",
-        "roots?kind=java%20frame",
-        "threads",
-        "threads?locals=1",
-        "threads?group=1",
-        "loaders",
-        "loaders?details=1",
-        "loaders?duplicates=1",
-        "strings",
-        "strings?duplicates=1",
-        "waste",
-        "waste?by=class",
-        "finalizers",
-        "info",
-        "doctor",
-        "recording",
-        "sites?stack=1",
-        "traces",
-        "cpu?stack=1",
-        "monitors",
-        "flamegraph",
-        "flamegraph?of=cpu",
-        "flamegraph?of=live",
-        "diff",
-        "diff?by=class",
-        "diff?by=threads",
-        "oql?q=SELECT%20*%20FROM%20java.lang.String",
-        "sql?q=SELECT%20*%20FROM%20classes",
-        "sql?q=SELECT%20*%20FROM%20strings",
-        "oql?q=SELECT%20toString(s)%20FROM%20java.lang.String%20s",
-    ]
-    .map(|page| format!("/1/{page}"))
-    .to_vec();
+    let mut all: Vec<String> = targets::OF_DUMP.iter().map(|page| format!("/1/{page}")).collect();
     for id in ids {
-        all.push(format!("/1/object/{id:#x}"));
-        all.push(format!("/1/class/{id:#x}"));
-        all.push(format!("/1/paths?of={id:#x}"));
-        all.push(format!("/1/refs?of={id:#x}&incoming=1"));
-        all.push(format!("/1/treemap?of={id:#x}"));
-        all.push(format!("/1/dominators?of={id:#x}"));
+        let of_object = targets::OF_OBJECT.iter().map(|page| page.replace("{}", &format!("{id:#x}")));
+        all.extend(of_object.map(|page| format!("/1/{page}")));
     }
     // What comes back from the address.
     for page in [

@@ -18,5 +18,6 @@ mod questions;
 mod security;
 mod server;
 mod tables;
+mod targets;
 mod walk;
 mod web_driver;

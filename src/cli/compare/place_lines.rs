@@ -8,7 +8,7 @@ use hprof_report::grid::Line;
 const INDENT: usize = 4;
 
 /// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
-pub(super) fn width(output: &Output) -> Option<usize> {
+pub(super) fn width(output: &Output<true>) -> Option<usize> {
     output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 

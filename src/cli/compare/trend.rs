@@ -32,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend monday.hprof tuesday.hprof wednesday.hprof
   hprof-cli trend heap-*.hprof --by class
   hprof-cli trend heap-*.hprof --all --min-change 1MiB
-  hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every step\")'";
+  hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every_step\")'";
 
 /// Milliseconds of an hour.
 const HOUR_MS: f64 = 3_600_000.0;
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     top: Top,
 
     #[command(flatten)]
-    output: Output,
+    output: Output<true>,
 }
 
 /// The dumps, when they have been read.
@@ -313,6 +313,7 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
     columns.extend([
         Column::of(names::GROWS, |line: &Line<'a>| line.row.growth.map(Growth::name).into())
             .header("grows")
+            .cell(|line| line.row.growth.map(|growth| growth.name().replace('_', " ")).unwrap_or_default())
             .place(0),
         Column::of(names::VALUES_BY_DUMP, |line: &Line<'a>| list(line.row.bytes.iter().copied())),
         Column::table("", Align::Left, |line: &Line<'a>| line.sparkline()).place(3),

@@ -180,7 +180,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "doctor",
         variant: "",
         about: "What is wrong with a dump, in words. A row is a finding, damage first; what is alike is one row. With \
-                `--quick` references are not read: `missing_objects` of the account is that of an index that is there, or \
+                `--quick` references are not read: `dangling_references` of the account is that of an index that is there, or \
                 `null`.",
         rows: columns().fields(),
         beside: beside().fields(),

@@ -35,14 +35,18 @@ const TABLE_TEXT: usize = 200;
 /// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Run an OQL query
-///
-/// SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
-/// class|"regex"|0xaddress|(query) alias [WHERE ...] [UNION (...)]
-///
-/// OQL is the query language of Eclipse MAT. Extensions: GROUP BY, ORDER BY, LIMIT, count, sum, min,
-/// max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index on first use.
+/// The help. It is no doc comment: what is in brackets there is a link.
+const ABOUT: &str = r#"Run an OQL query
+
+SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
+class|"regex"|0xaddress|(query) alias [WHERE ...] [UNION (...)]
+
+OQL is the query language of Eclipse MAT. Extensions: GROUP BY, ORDER BY, LIMIT, count, sum, min,
+max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index on first use."#;
+
+/// Arguments of `oql`.
 #[derive(Debug, clap::Args)]
+#[command(about = "Run an OQL query", long_about = ABOUT)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

@@ -9,9 +9,8 @@ use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
 use hprof_query::dictionary::names;
-use hprof_report::grid::{Grid, Piece};
-use hprof_report::markdown::{code, table_cell, text};
-use hprof_report::number::{grouped, human_bytes};
+use hprof_report::markdown::{code, grid, table_cell, text};
+use hprof_report::number::human_bytes;
 
 /// Rows of a table.
 const ROWS: usize = 20;
@@ -70,7 +69,7 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
     }
     match ask.grids() {
         Ok(answered) => {
-            answered.grids.iter().for_each(|each| grid(out, each));
+            answered.grids.iter().for_each(|each| out.push_str(&grid(each, ROWS)));
             for note in answered.notes.iter().filter(|note| note.kind == "note") {
                 out.push_str(&format!("\n{}\n", text(&note.text)));
             }
@@ -99,44 +98,4 @@ fn overview(out: &mut String, row: &Json, document: &Json) {
         let bytes = human_bytes(each.number(names::RETAINED_BYTES).unwrap_or_default());
         out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text(names::TEXT))));
     }
-}
-
-fn pieces(out: &mut String, pieces: &[Piece]) {
-    for piece in pieces {
-        match piece {
-            Piece::Line(line) if line.trim().is_empty() => {}
-            Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
-            // They are for a terminal.
-            Piece::Commands(_) => {}
-            Piece::Text(lines) => {
-                let lines = lines.lines().filter(|line| !line.trim().is_empty());
-                lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));
-            }
-            Piece::Grid(each) => grid(out, each),
-        }
-    }
-}
-
-fn grid(out: &mut String, grid: &Grid) {
-    pieces(out, &grid.above);
-    if !grid.columns.is_empty() && !grid.rows.is_empty() {
-        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        out.push('\n');
-        out.push_str(&row(grid.columns.iter().map(|column| table_cell(&column.title)).collect()));
-        let rule = |is_number| if is_number { "---:" } else { "---" };
-        out.push_str(&row(grid.columns.iter().map(|column| rule(column.is_number).to_owned()).collect()));
-        for each in grid.rows.iter().take(ROWS) {
-            out.push_str(&row(each.cells.iter().map(|cell| table_cell(&cell.text)).collect()));
-        }
-        for total in &grid.totals {
-            out.push_str(&row(total.iter().map(|cell| table_cell(cell)).collect()));
-        }
-        let cut = grid.rows.len().saturating_sub(ROWS) as u64;
-        match grid.more.unwrap_or((Some(0), "rows")) {
-            (Some(more), _) if more + cut == 0 => {}
-            (Some(more), what) => out.push_str(&format!("\n{} more {what}\n", grouped(more + cut))),
-            (None, what) => out.push_str(&format!("\nmore {what}\n")),
-        }
-    }
-    pieces(out, &grid.under);
 }

@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof
   hprof-cli roots heap.hprof --kind jni-global
   hprof-cli roots heap.hprof --thread main --top 0
-  hprof-cli roots heap.hprof --format json | jq '.kinds'";
+  hprof-cli roots heap.hprof --format json | jq '.counts_by_kind'";
 
 /// Characters of a thread's name in a table.
 const THREAD_WIDTH: usize = 28;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser};
 
 use hprof_index::layout::object_layout::LayoutOverride;
 use hprof_index::layout::sizes::Sizes;
@@ -18,6 +18,7 @@ use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
 use hprof_report::number::counted;
 
+use super::keys::{Key, keys};
 use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
 use super::{desk, messages, spool};
@@ -366,11 +367,18 @@ impl LayoutArgs {
     }
 }
 
-/// How the answer is shown.
+/// How the answer is shown; with `MARKDOWN` also for a ticket.
 #[derive(Debug, Args)]
-pub(crate) struct Output {
+pub(crate) struct Output<const MARKDOWN: bool = false> {
     /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        value_parser = keys(if MARKDOWN { FORMATS } else { DATA_FORMATS }),
+        default_value = "table",
+        help_heading = "Output"
+    )]
     format: FormatArg,
 
     /// When to use color; `auto` respects NO_COLOR
@@ -378,25 +386,36 @@ pub(crate) struct Output {
     pub(crate) color: ColorArg,
 }
 
-impl Output {
+impl<const MARKDOWN: bool> Output<MARKDOWN> {
+    /// The format; Markdown has what a table has.
     pub(crate) fn format(&self) -> Format {
         match self.format {
-            FormatArg::Table => Format::Table,
-            FormatArg::Json => Format::Json,
-            FormatArg::Csv => Format::Csv,
+            FormatArg::Rows(format) => format,
+            FormatArg::Markdown => Format::Table,
         }
+    }
+
+    /// Returns whether the answer is shown as Markdown.
+    pub(crate) fn is_markdown(&self) -> bool {
+        self.format == FormatArg::Markdown
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FormatArg {
-    /// Table for people
-    Table,
-    /// One JSON document
-    Json,
-    /// Comma-separated values with a header line
-    Csv,
+    Rows(Format),
+    Markdown,
 }
+
+/// The words of `--format`.
+const DATA_FORMATS: &[Key<FormatArg>] = &[TABLE, JSON, CSV];
+/// The same, of commands whose answers have few rows.
+const FORMATS: &[Key<FormatArg>] =
+    &[TABLE, JSON, CSV, ("markdown", FormatArg::Markdown, "Markdown for a ticket")];
+const TABLE: Key<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
+const JSON: Key<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
+const CSV: Key<FormatArg> =
+    ("csv", FormatArg::Rows(Format::Csv), "Comma-separated values with a header line");
 
 /// A size, or nothing: an empty variable is as good as none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! find out late that a block is damaged. [`Session::ask`] then builds the index again and asks once more. Rows behind the
 //! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use hprof_index::{Heap, ObjectGraph};
@@ -11,6 +12,7 @@ use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
 use hprof_report::json::Dump;
+use hprof_report::markdown;
 use hprof_report::table::Style;
 
 use super::args::{Input, Output};
@@ -34,10 +36,18 @@ pub(crate) trait Source {
     }
 
     /// Shows an answer on stdout. Returns how many rows there were.
-    fn show<R>(&self, command: &str, output: &Output, answer: Answer<'_, R>) -> anyhow::Result<u64>
+    fn show<R, const MARKDOWN: bool>(
+        &self,
+        command: &str,
+        output: &Output<MARKDOWN>,
+        answer: Answer<'_, R>,
+    ) -> anyhow::Result<u64>
     where
         Self: Sized,
     {
+        if output.is_markdown() {
+            return answer.with_erased(|answer| show_markdown(self, answer));
+        }
         self.show_as(command, output.format(), output::style(output), answer)
     }
 
@@ -63,6 +73,14 @@ pub(crate) trait Source {
             (false, false) => Outcome::No,
         }
     }
+}
+
+fn show_markdown(source: &dyn Source, answer: ErasedAnswer<'_>) -> anyhow::Result<u64> {
+    let (grid, rows) = answer.into_grid();
+    let mut out = output::stdout();
+    out.write_all(markdown::grid(&grid, usize::MAX).trim_start().as_bytes())?;
+    output::finish_if(out, source.check())?;
+    Ok(rows)
 }
 
 fn show_erased(

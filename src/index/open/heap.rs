@@ -252,7 +252,7 @@ impl Heap {
     /// them: others could have put anything there. A line for each says why.
     pub fn refused_directories(path: &Path, options: &Options) -> Vec<String> {
         let directories = IndexDirectories::of(path, options.index_dir.as_deref());
-        let line = |(dir, why): (&Path, _)| format!("{} is not used: {why}", dir.display());
+        let line = |(dir, why): (&Path, _)| directory::not_used(dir, &why);
         directories.refused().map(line).collect()
     }
 }

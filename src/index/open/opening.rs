@@ -18,7 +18,7 @@ use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory;
 use crate::storage::private_dir::is_distrust;
 use crate::storage::store::Stage;
-use crate::storage::store::directory::{IndexDirectories, IndexDirectory};
+use crate::storage::store::directory::{IndexDirectories, IndexDirectory, not_used};
 use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use crate::storage::store::identity::Identity;
 use crate::storage::store::lock::Lock;
@@ -258,7 +258,7 @@ impl Opening {
         let mut directory = self.directories.writable().map_err(|error| NotWritable::new(first, error))?;
         let passed_over = directory.passed_over.take();
         let distrust = passed_over.as_ref().filter(|why| is_distrust(why));
-        let distrust = distrust.map(|why| format!("{} is not used: {why}", first.display()));
+        let distrust = distrust.map(|why| not_used(first, why));
         let locked = lock(directory, progress);
         match (&locked, distrust) {
             (Ok((directory, _)), Some(distrust)) => {

@@ -26,6 +26,12 @@ pub(crate) enum Distrust {
     /// All of a group, or everybody, can do so.
     #[error("others can write to it (`chmod go-w` keeps them out)")]
     Writable,
+    /// The owner of the directory that it is in can do so.
+    #[error("{} belongs to another user (UID {_1})", .0.display())]
+    OwnerAbove(PathBuf, u32),
+    /// Everybody can, in the directory that it is in.
+    #[error("everybody can remove and replace what is in {} (`chmod o-w` keeps others out)", .0.display())]
+    WritableAbove(PathBuf),
 }
 
 impl From<Distrust> for io::Error {
@@ -72,6 +78,27 @@ fn check(metadata: &fs::Metadata) -> Result<(), Distrust> {
             return Err(Distrust::Writable);
         }
     }
+    Ok(())
+}
+
+/// Refuses a directory, or what it is a link to, in which others can replace what the user makes there; not one that
+/// there is not yet. A group may write to it, which is often the user's own, and everybody if it is sticky, as `/tmp` is.
+#[cfg(unix)]
+pub(crate) fn check_above(dir: &Path) -> Result<(), Distrust> {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(metadata) = fs::metadata(dir) else { return Ok(()) };
+    match check(&metadata) {
+        Err(Distrust::Owner(owner)) => Err(Distrust::OwnerAbove(dir.to_owned(), owner)),
+        Err(Distrust::Writable) if metadata.mode() & 0o1002 == 0o002 => {
+            Err(Distrust::WritableAbove(dir.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As on Unix, where directories have owners.
+#[cfg(not(unix))]
+pub(crate) fn check_above(_: &Path) -> Result<(), Distrust> {
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Rules for a heap: what is measured, what its limits are, and whether a dump keeps to them.
 //!
-//! A rule is data: where it was written, and how, is no matter here. [`measure`] takes the figures of one dump, all rules at
+//! A rule is data: where it was written, and how, is no matter here. [`measure()`] takes the figures of one dump, all rules at
 //! once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline and in the dump, and
 //! [`Comparison`] has the difference: only one dump has to be open at a time.
 

@@ -15,7 +15,7 @@ impl Growth {
     /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::EveryStep => "every step",
+            Self::EveryStep => "every_step",
             Self::Stopped => "stopped",
             Self::Varies => "varies",
         }

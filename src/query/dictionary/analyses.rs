@@ -85,7 +85,8 @@ names! {
     IS_NESTING: Boolean, "whether places of the same labels contain one another";
     MAP: Text, "the outermost map on the place whose keys are not shown, in one line";
     MAP_RETAINED_BYTES: Integer, "retained size of the maps at that place, with all that is in them";
-    GROWTH_PERCENT: Float, "growth in percent of that of all rows that grew; negative if it shrank";
+    GROWTH_PERCENT: Float, "growth in percent of `all_grown_bytes`; negative if it shrank";
+    ALL_GROWN_BYTES: Integer, "all growth, also what no place explains: growth of the reachable heap, and what all places shrank by that shrank; at least `grown_bytes`";
     GROWN_BYTES: Integer, "sum of the growth of all places that grew";
     GROWS: Text, "`every_step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else (with `--all`). A step counts if it is at least a twentieth of the average one";
     BYTES: Integer, "bytes at the place, or of the class";

@@ -46,7 +46,7 @@ pub enum SortBy {
 /// A site.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Its place in the file, from 1.
+    /// Its place among all sites, from 1: in the order of the figure that rows are sorted by, else in that of the file.
     pub rank: u64,
     /// What was allocated there.
     pub site: &'a Site,
@@ -86,23 +86,28 @@ pub struct Answer<'a> {
 pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answer<'a> {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
     let stacks = filter.of(traces);
+    let names = || sites.rows.iter().map(|site| &*site.class);
+    let classes: Vec<ClassPattern> = question.classes.iter().map(|one| one.settled(names())).collect();
     let is_meant = |site: &Site| {
         (question.traces.is_empty() || question.traces.contains(&site.trace))
             && !is_below(site, sites.total.as_ref(), question.cutoff)
-            && pattern::any_matches(&question.classes, &site.class)
+            && pattern::any_matches(&classes, &site.class)
             && stacks.matches(site.trace)
     };
-    let mut found: Vec<(u64, &Site)> = (1..).zip(&sites.rows).filter(|(_, site)| is_meant(site)).collect();
+    let mut all: Vec<&Site> = sites.rows.iter().collect();
+    // Before rows are left out: a rank is a place among all sites, as it is in the file.
     match question.sort_by {
-        None => {}
-        Some(SortBy::Live) => found.sort_rows_by_key(|(_, site)| Reverse(site.live_bytes)),
-        Some(SortBy::LiveInstances) => found.sort_rows_by_key(|(_, site)| Reverse(site.live_instances)),
-        Some(SortBy::Allocated) => found.sort_rows_by_key(|(_, site)| Reverse(site.allocated_bytes)),
-        Some(SortBy::AllocatedInstances) => {
-            found.sort_rows_by_key(|(_, site)| Reverse(site.allocated_instances))
-        }
+        None | Some(SortBy::Class | SortBy::Trace) => {}
+        Some(SortBy::Live) => all.sort_rows_by_key(|site| Reverse(site.live_bytes)),
+        Some(SortBy::LiveInstances) => all.sort_rows_by_key(|site| Reverse(site.live_instances)),
+        Some(SortBy::Allocated) => all.sort_rows_by_key(|site| Reverse(site.allocated_bytes)),
+        Some(SortBy::AllocatedInstances) => all.sort_rows_by_key(|site| Reverse(site.allocated_instances)),
+    }
+    let mut found: Vec<(u64, &Site)> = (1..).zip(all).filter(|(_, site)| is_meant(site)).collect();
+    match question.sort_by {
         Some(SortBy::Class) => found.sort_rows_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
         Some(SortBy::Trace) => found.sort_rows_by_key(|(_, site)| site.trace),
+        _ => {}
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
     // As stated, unless rows are sorted by another figure: percentages of live bytes would be in no order.
@@ -202,35 +207,46 @@ mod tests {
         super::sites(sites, &traces, question).rows.iter().map(|row| row.rank).collect()
     }
 
+    /// Traces, which tell the sites of the sample apart, with ranks.
+    fn ranked(question: &Question) -> Vec<(u32, u64)> {
+        let sites = sample();
+        let answer = super::sites(&sites, &Traces::default(), question);
+        answer.rows.iter().map(|row| (row.site.trace.0, row.rank)).collect()
+    }
+
     #[test]
-    fn sorting_keeps_ranks_and_the_order_of_equals() {
+    fn ranks_are_of_the_figure_that_rows_are_sorted_by() {
         for (sort_by, expected) in [
-            (None, [1, 2, 3]),
-            (Some(SortBy::Live), [1, 2, 3]),
-            (Some(SortBy::LiveInstances), [2, 1, 3]),
-            (Some(SortBy::Allocated), [3, 1, 2]),
-            (Some(SortBy::AllocatedInstances), [1, 2, 3]),
-            (Some(SortBy::Class), [2, 3, 1]),
-            (Some(SortBy::Trace), [2, 3, 1]),
+            (None, [(3, 1), (1, 2), (2, 3)]),
+            (Some(SortBy::Live), [(3, 1), (1, 2), (2, 3)]),
+            (Some(SortBy::LiveInstances), [(1, 1), (3, 2), (2, 3)]),
+            (Some(SortBy::Allocated), [(2, 1), (3, 2), (1, 3)]),
+            (Some(SortBy::AllocatedInstances), [(3, 1), (1, 2), (2, 3)]),
+            // Of no figure: those of the file.
+            (Some(SortBy::Class), [(1, 2), (2, 3), (3, 1)]),
+            (Some(SortBy::Trace), [(1, 2), (2, 3), (3, 1)]),
         ] {
-            assert_eq!(
-                ranks(&sample(), &Question { sort_by, ..Question::default() }),
-                expected,
-                "{sort_by:?}"
-            );
+            assert_eq!(ranked(&Question { sort_by, ..Question::default() }), expected, "{sort_by:?}");
         }
+        // Among all sites, also those that are not asked for.
+        let by_class = Question {
+            classes: vec!["a.B".parse().unwrap()],
+            sort_by: Some(SortBy::Allocated),
+            ..Question::default()
+        };
+        assert_eq!(ranked(&by_class), [(1, 3)]);
     }
 
     #[test]
     fn the_cutoff_keeps_what_is_on_it() {
         let at = |cutoff| Question { cutoff, sort_by: Some(SortBy::Allocated), ..Question::default() };
-        assert_eq!(ranks(&sample(), &at(0.25)), [3, 1, 2]);
+        assert_eq!(ranks(&sample(), &at(0.25)), [1, 2, 3]);
         // Part of what is alive, or of what was allocated: the third has 46.5 percent of that.
-        assert_eq!(ranks(&sample(), &at(0.250_000_1)), [3, 1]);
-        assert_eq!(ranks(&sample(), &at(0.47)), [1]);
+        assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1, 2]);
+        assert_eq!(ranks(&sample(), &at(0.47)), [2]);
         // A text states percentages only; of nothing everything is too little.
-        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [3, 1, 2]);
-        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [1]);
+        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [1, 2, 3]);
+        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [2]);
         let nothing = Sites { total: Some(Site::default()), ..sample() };
         assert_eq!((ranks(&nothing, &at(0.0)).len(), ranks(&nothing, &at(0.1)).len()), (3, 0));
     }
@@ -249,7 +265,7 @@ mod tests {
         // 1000, 900 and 250 of 2150.
         assert_eq!(
             percents(Some(SortBy::Allocated)),
-            [(3, 46.51, 46.51), (1, 41.86, 88.37), (2, 11.63, 100.0)]
+            [(1, 46.51, 46.51), (2, 41.86, 88.37), (3, 11.63, 100.0)]
         );
         let instances = [(1, 78.13, 78.13), (2, 15.63, 93.75), (3, 6.25, 100.0)];
         assert_eq!(percents(Some(SortBy::AllocatedInstances)), instances);

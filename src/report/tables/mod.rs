@@ -1,6 +1,6 @@
 //! The tables of a dump as files for other engines.
 //!
-//! [`write()`] lets all threads make rows: each takes some chunks of a table and encodes what they hold, by [`parquet`],
+//! [`write()`] lets all threads make rows: each takes some chunks of a table and encodes what they hold, by `parquet`,
 //! [`csv`] or [`ndjson`], and the results go into the table's parts in the order of its rows. Where parts and row groups
 //! end depends on rows alone, and nothing of the time or the machine is written: the same dump gives the same bytes.
 

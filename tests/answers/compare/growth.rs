@@ -5,7 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{change, json, moment, place, rows};
+use super::{change, json, moment, place, rows, run};
+use crate::kit::dump::Dump;
 use crate::kit::texts::sample_path;
 
 /// What the program has at each moment (`samples/leaks/s7.truth.txt`).
@@ -93,18 +94,44 @@ fn the_planted_growth_is_the_first_place() {
     }
 }
 
-/// `share` is by the sum of all that grew; places do not contain one another.
+/// `share` is by all growth, of which the heap has lost what shrank; places do not contain one another.
 fn shares(document: &Value) {
     let delta = |row: &Value| row["retained_bytes_delta"].as_i64().unwrap();
     let grown: i64 = rows(document).iter().map(delta).filter(|delta| *delta > 0).sum();
     assert_eq!(document["total"]["grown_bytes"].as_i64(), Some(grown));
+    let shrunk: i64 = rows(document).iter().map(delta).filter(|delta| *delta < 0).sum();
+    let all = grown.max(document["total"]["reachable_bytes_delta"].as_i64().unwrap() - shrunk);
+    assert_eq!(document["total"]["all_grown_bytes"].as_i64(), Some(all));
     for row in rows(document) {
-        let share = delta(row) as f64 / grown as f64;
-        assert!((row["growth_percent"].as_f64().unwrap() - share).abs() < 0.0001, "{row}");
+        let share = 100.0 * delta(row) as f64 / all as f64;
+        assert!((row["growth_percent"].as_f64().unwrap() - share).abs() < 0.01, "{row}");
         let others = rows(document).iter().filter(|other| *other != row);
         assert!(others.into_iter().all(|other| !place(other).starts_with(&place(row))), "{row}");
     }
     assert!(rows(document).is_sorted_by_key(|row| -delta(row)));
+}
+
+/// For a ticket: a table, whose cells have what stands below a row on a terminal.
+#[test]
+fn comparisons_are_markdown_too() {
+    let moments = [1, 2, 3].map(moment);
+    let dumps: Vec<&Dump> = moments.iter().collect();
+    let markdown = |command: &str, dumps: &[&Dump], more: &[&str]| {
+        let output = run(command, dumps, &[more, &["--format", "markdown"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let place = "static REGISTRY of growth.S7Growth -\\> SessionRegistry.sessions -\\> HashMap";
+    let trend = markdown("trend", &dumps, &[]);
+    assert!(trend.starts_with("3 dumps, ") && trend.contains("\n\n| grows | growth | per hour |"), "{trend}");
+    assert!(trend.contains(place) && trend.contains("\n| --- | ---: | ---: |"), "{trend}");
+    let diff = markdown("diff", &dumps[..2], &["--by", "place"]);
+    assert!(diff.starts_with("reachable heap ") && diff.contains("<br>of +"), "{diff}");
+    assert!(markdown("diff", &dumps[..2], &["--top", "2"]).contains("\n| ---: "));
+    // Each row has as many cells as there are titles.
+    for line in trend.lines().chain(diff.lines()).filter(|line| line.starts_with('|')) {
+        assert!(line.ends_with(" |"), "{line}");
+    }
 }
 
 #[test]
@@ -116,7 +143,7 @@ fn only_the_registry_grows_in_every_step() {
     assert_eq!((code, rows(&document).len()), (0, 1));
     let row = &rows(&document)[0];
     assert_eq!(place(row)[..2], ["static REGISTRY of growth.S7Growth", "growth.SessionRegistry.sessions"]);
-    assert_eq!(row["grows"], "every step");
+    assert_eq!(row["grows"], "every_step");
     assert_eq!(row["objects_by_dump"], serde_json::json!(SESSIONS[1..]));
     let names: Vec<&str> =
         document["dumps"].as_array().unwrap().iter().map(|dump| dump["path"].as_str().unwrap()).collect();
@@ -136,7 +163,7 @@ fn only_the_registry_grows_in_every_step() {
 
     let (_, document) = json("trend", &dumps, &["--by", "class", "--class", "growth.**"]);
     let rows: Vec<_> = rows(&document).iter().map(|row| (&row["class"], &row["grows"])).collect();
-    assert_eq!(rows, [(&"growth.Session".into(), &"every step".into())]);
+    assert_eq!(rows, [(&"growth.Session".into(), &"every_step".into())]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn trend(shops: impl IntoIterator<Item = Shop>, more: &[&str]) -> Vec<(Vec<Strin
 
 #[test]
 fn what_grows_in_every_step_is_found_below_a_holder_that_hardly_changes() {
-    let every_step = || vec![(LIVE.map(str::to_owned).to_vec(), "every step".to_owned())];
+    let every_step = || vec![(LIVE.map(str::to_owned).to_vec(), "every_step".to_owned())];
     // The holder stays the same, shrinks a little or grows a little in every step.
     for step in [0, 10, 20] {
         let moments = [0, 1, 2].map(|at| server(100 + 200 * at, 500 - 210 * at + step * at, 8));
@@ -92,7 +92,7 @@ fn what_grows_in_every_step_is_found_below_a_holder_that_hardly_changes() {
 fn what_moves_to_and_fro_below_a_place_that_grows_is_not_told() {
     // Generations take turns; only both together grow in every step.
     let moments = [(100, 500), (700, 100), (300, 700)].map(|(live, archived)| server(live, archived, 8));
-    assert_eq!(trend(moments, &[]), [(vec!["acme.Server".to_owned()], "every step".to_owned())]);
+    assert_eq!(trend(moments, &[]), [(vec!["acme.Server".to_owned()], "every_step".to_owned())]);
 }
 
 #[test]
@@ -115,5 +115,5 @@ fn parts_that_grow_in_every_step_are_found_below_what_rises_and_falls() {
     let found = trend(moments, &[]);
     let found: Vec<(&str, &str)> =
         found.iter().map(|(labels, grows)| (&**labels.iter().rev().nth(1).unwrap(), &**grows)).collect();
-    assert_eq!(found, [("acme.Session.a", "every step"), ("acme.Session.b", "every step")]);
+    assert_eq!(found, [("acme.Session.a", "every_step"), ("acme.Session.b", "every_step")]);
 }

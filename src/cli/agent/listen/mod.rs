@@ -1,6 +1,6 @@
 //! `listen`: the other end of an agent's socket.
 //!
-//! One file a job: [`server`] knows the agents, [`receive`] has a thread for each of them, [`files`] names what they send,
+//! One file a job: [`server`] knows the agents, [`mod@receive`] has a thread for each of them, [`files`] names what they send,
 //! [`room`] keeps the disk from being filled, [`words`] reads commands. [`stand_in`] receives without a socket.
 
 mod files;

@@ -90,7 +90,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 
     #[command(flatten)]
-    output: Output,
+    output: Output<true>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -119,7 +119,7 @@ pub(crate) struct Args {
     stack: StackArgs,
 
     #[command(flatten)]
-    output: Output,
+    output: Output<true>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
     let beside = Beside { old: Old::of(&old), changes: &changes };
-    let grown = changes.grown_bytes();
+    let grown = changes.all_grown_bytes();
     let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
     let width = place_lines::width(&args.output);
     let mut answer = Answer::new(columns(width), rows)
@@ -64,7 +64,7 @@ pub(crate) fn places_of(
     Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
 }
 
-/// A place, and what all places grew by.
+/// A place, and all growth.
 struct Row<'a> {
     change: &'a PlaceChange,
     grown: u64,
@@ -76,7 +76,7 @@ impl Row<'_> {
         let delta = self.change.retained_bytes.delta();
         #[allow(clippy::cast_precision_loss)]
         let share = if self.grown == 0 { 0.0 } else { delta as f64 / self.grown as f64 };
-        (share * 10_000.0).round() / 10_000.0
+        (share * 10_000.0).round() / 100.0
     }
 
     /// Below the row: the place if it is in no column, and what the map grew by that it is in.
@@ -101,7 +101,11 @@ fn headline(changes: &Changes) -> String {
         signed_bytes(reachable.delta()),
     );
     let grown = changes.grown_bytes();
-    if grown == 0 { heap } else { format!("{heap}; places that explain {} of growth:", human_bytes(grown)) }
+    if grown == 0 {
+        return heap;
+    }
+    // As the shares of the rows below: their sum.
+    format!("{heap}; places that explain {} of what grew:", percent(grown, changes.all_grown_bytes()))
 }
 
 /// What to ask next: of what grew most.
@@ -171,6 +175,9 @@ fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
     columns.extend(reachable.columns(0, |beside: &Beside<'a>| Some(beside.changes.reachable_bytes)));
     columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &Beside<'a>| {
         beside.changes.grown_bytes().into()
+    }));
+    columns.push(Column::of(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &Beside<'a>| {
+        beside.changes.all_grown_bytes().into()
     }));
     columns.push(Column::of(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &Beside<'a>| {
         beside.changes.least.into()

@@ -47,7 +47,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--by roots`",
-        about: "A row is a kind of GC root, with the figures of `kinds` of [`roots`](#roots).",
+        about: "A row is a kind of GC root, with the figures of `counts_by_kind` of [`roots`](#roots).",
         rows: columns().fields(),
         beside: shown::only_beside().fields(),
     }

@@ -10,10 +10,11 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 
 use crate::cli::Outcome;
+use crate::cli::shared::terminal::{self, ColorArg};
 use crate::cli::shared::{messages, output};
 use hprof_query::sql::{Dump, FUNCTIONS};
 use hprof_query::tables::Definition;
-use hprof_report::escape;
+use hprof_report::{escape, fit};
 
 use super::complete::{Helper, statement};
 use super::{Args, Opened, Sessions, dumps, inputs, with_all};
@@ -100,7 +101,7 @@ impl Shell<'_> {
             let argument = argument.trim().trim_end_matches(';').trim();
             match (name.trim_end_matches(';'), argument) {
                 ("quit" | "exit" | "q", _) => return Ok(Next::Quit),
-                ("help", _) => print(HELP)?,
+                ("help", _) => print(HELP, 0)?,
                 ("tables", _) => self.tables()?,
                 ("schema", table) => self.schema(table.trim_matches('"'))?,
                 ("timing", "on") => self.timing = true,
@@ -136,7 +137,7 @@ impl Shell<'_> {
     fn tables(&self) -> anyhow::Result<()> {
         let lines: Vec<String> =
             self.definitions().map(|(name, table)| format!("{name:<12} {}", table.meaning)).collect();
-        print(&format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")))
+        print(&format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")), 13)
     }
 
     fn schema(&self, name: &str) -> anyhow::Result<()> {
@@ -155,23 +156,27 @@ impl Shell<'_> {
                 let null = column.null.as_ref().map(|when| format!("; null if {when}")).unwrap_or_default();
                 format!("  {:<16} {:<8} {}{null}", column.name, column.kind.declared(), column.meaning)
             });
-            print(&format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")))?;
+            print(&format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")), 26)?;
         }
         if name.is_empty() {
             let functions = FUNCTIONS.iter().map(|function| {
                 format!("  {:<28} {}", format!("{}({})", function.name, function.arguments), function.meaning)
             });
-            print(&format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")))?;
+            print(&format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")), 29)?;
         }
         Ok(())
     }
 }
 
-/// Writes lines to stdout.
-fn print(text: &str) -> anyhow::Result<()> {
+/// Writes lines to stdout. What does not fit the terminal goes on `hanging` columns behind the start of its line, where its
+/// last column is.
+fn print(text: &str, hanging: usize) -> anyhow::Result<()> {
     let mut out = output::stdout();
+    let width = terminal::style_of(ColorArg::Auto).width.map_or(usize::MAX, usize::from);
     for line in text.split('\n') {
-        writeln!(out, "{}", escape::text(line))?;
+        for line in fit::wrap(&escape::text(line), width, hanging) {
+            writeln!(out, "{line}")?;
+        }
     }
     output::finish(out)
 }

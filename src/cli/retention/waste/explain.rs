@@ -157,10 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_is_wider_than_a_terminal() {
+    fn no_line_is_wider_than_a_terminal_and_no_word_is_broken() {
         for text in Kind::ALL.iter().flat_map(|kind| text(*kind)) {
             let lines = indented(text);
             assert!(lines.lines().all(|line| fit::width(line) <= WIDTH), "{lines}");
+            assert!(lines.split_whitespace().eq(text.split_whitespace()), "{lines}");
         }
     }
 }

@@ -56,9 +56,9 @@ pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<(
     }
 }
 
-/// How tables are shown on this stdout.
-pub(crate) fn style(output: &Output) -> Style {
-    terminal::style_of(output.color)
+/// How tables are shown on this stdout. Lines of Markdown are as long as they are.
+pub(crate) fn style<const MARKDOWN: bool>(output: &Output<MARKDOWN>) -> Style {
+    if output.is_markdown() { Style::default() } else { terminal::style_of(output.color) }
 }
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.

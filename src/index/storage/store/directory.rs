@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::format::{FileKey, StageFile, StageWriter, Unusable};
 use super::lock::{self, Lock};
 use super::stage::Stage;
-use crate::storage::private_dir::{PrivateDir, is_distrust};
+use crate::storage::private_dir::{PrivateDir, check_above, is_distrust};
 use crate::storage::temporary_files::{LOCK, Temporary, TemporaryDir};
 use hprof_input::file::{Mapped, OpenError};
 
@@ -23,6 +23,8 @@ const TEMPORARY: &str = ".new-";
 pub(crate) struct IndexDirectories {
     /// In the order in which they are tried.
     candidates: Vec<PathBuf>,
+    /// The directory that was given for indexes, which others may be able to change.
+    given: Option<PathBuf>,
     /// One for this process alone, if there had to be one.
     temporary: OnceLock<TemporaryDir>,
 }
@@ -46,22 +48,44 @@ impl IndexDirectories {
                 [Some(beside), user_cache().map(|dir| dir.join(marked))].into_iter().flatten().collect()
             }
         };
-        Self { candidates, temporary: OnceLock::new() }
+        Self { candidates, given: index_dir.map(Path::to_owned), temporary: OnceLock::new() }
     }
 
-    /// Reads a stage in the first place that has a good one. If none has, the second of the pair tells of those that
-    /// were not good.
+    /// Opens one of the places.
+    fn open(&self, path: &Path) -> io::Result<PrivateDir> {
+        self.given.as_deref().map_or(Ok(()), check_above)?;
+        PrivateDir::open(path)
+    }
+
+    /// Reads a stage in the first place that has a good one. The second of the pair tells of those before it that are not
+    /// trusted; if none has, of those that were not good.
     pub(crate) fn read<T>(
         &self,
         key: &FileKey,
         read: impl Fn(&StageFile, &PrivateDir) -> Result<T, Unusable>,
     ) -> (Option<T>, Vec<String>) {
-        let mut notes = Vec::new();
+        let (mut notes, mut distrusted) = (Vec::new(), Vec::new());
+        let opened = self.candidates.iter().map(|path| (path.as_path(), self.open(path)));
         let temporary = self.temporary.get().map(TemporaryDir::path);
-        for dir in usable(self.candidates.iter().map(PathBuf::as_path).chain(temporary)) {
+        for (path, dir) in opened.chain(temporary.map(|path| (path, PrivateDir::open(path)))) {
+            let dir = match dir {
+                Ok(dir) => dir,
+                Err(error) => {
+                    if is_distrust(&error) {
+                        distrusted.push(not_used(path, &error));
+                    }
+                    continue;
+                }
+            };
             let file = match dir.map(&file_name(key)) {
                 Ok(file) => file,
                 Err(error) => {
+                    match &error {
+                        OpenError::Io { path, error, .. } if is_distrust(error) => {
+                            distrusted.push(not_used(path, error));
+                        }
+                        _ => {}
+                    }
                     if !is_missing(&error) {
                         notes.push(format!("{error}; rebuilding it"));
                     }
@@ -70,7 +94,12 @@ impl IndexDirectories {
             };
             let path = file.path().to_owned();
             match StageFile::open(file, key).and_then(|file| read(&file, &dir)) {
-                Ok(value) => return (Some(value), Vec::new()),
+                // What is built in this process' own place is told where that is made.
+                Ok(value) if Some(dir.path()) == temporary => return (Some(value), Vec::new()),
+                Ok(value) => {
+                    let instead = |why: String| format!("{why}; the index is in {}", dir.path().display());
+                    return (Some(value), distrusted.into_iter().map(instead).collect());
+                }
                 Err(why @ Unusable::Damaged) => {
                     notes.push(format!("{}: {why}; rebuilding it", path.display()));
                 }
@@ -96,7 +125,8 @@ impl IndexDirectories {
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut passed_over = None;
         for path in &self.candidates {
-            let tried = PrivateDir::create(path).and_then(|made| {
+            let made = self.given.as_deref().map_or(Ok(()), check_above).map_err(io::Error::from);
+            let tried = made.and_then(|()| PrivateDir::create(path)).and_then(|made| {
                 // Only a file made there tells: permissions lie on network mounts and for root.
                 tempfile::tempfile_in(path).map(|_| made)
             });
@@ -112,12 +142,12 @@ impl IndexDirectories {
 
     /// The places that exist and are not refused.
     pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
-        usable(self.candidates.iter().map(PathBuf::as_path))
+        self.candidates.iter().filter_map(|path| self.open(path).ok())
     }
 
     /// The places that are not used because others could have put anything into them, and why.
     pub(crate) fn refused(&self) -> impl Iterator<Item = (&Path, io::Error)> {
-        let refused = |path: &PathBuf| PrivateDir::open(path).err().filter(is_distrust);
+        let refused = |path: &PathBuf| self.open(path).err().filter(is_distrust);
         self.candidates.iter().filter_map(move |path| Some((path.as_path(), refused(path)?)))
     }
 
@@ -145,9 +175,9 @@ fn both(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Opens the directories that exist, but for those that are refused.
-fn usable<'p>(paths: impl Iterator<Item = &'p Path>) -> impl Iterator<Item = PrivateDir> {
-    paths.filter_map(|path| PrivateDir::open(path).ok())
+/// Says that a directory or file is not used.
+pub(crate) fn not_used(path: &Path, why: &io::Error) -> String {
+    format!("{} is not used: {why}", path.display())
 }
 
 /// The dump's full path; the dump itself may be gone already.

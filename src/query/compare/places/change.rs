@@ -83,8 +83,19 @@ impl Changes {
 
     /// Returns the total growth of all places that grew.
     pub fn grown_bytes(&self) -> u64 {
-        let deltas = self.rows.iter().map(|row| row.retained_bytes.delta());
-        deltas.filter(|delta| *delta > 0).fold(0, |sum, delta| sum.saturating_add(delta.unsigned_abs()))
+        self.sum(|delta| delta > 0)
+    }
+
+    /// Returns all growth, of the places and of what no place explains: what the heap grew by is less by what shrank.
+    pub fn all_grown_bytes(&self) -> u64 {
+        let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
+        let all = self.reachable_bytes.delta().saturating_add(shrunk);
+        u64::try_from(all).unwrap_or(0).max(self.grown_bytes())
+    }
+
+    fn sum(&self, is_meant: impl Fn(i64) -> bool) -> u64 {
+        let deltas = self.rows.iter().map(|row| row.retained_bytes.delta()).filter(|delta| is_meant(*delta));
+        deltas.fold(0, |sum, delta| sum.saturating_add(delta.unsigned_abs()))
     }
 }
 

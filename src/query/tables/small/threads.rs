@@ -92,7 +92,7 @@ pub(super) fn definition(of: Of) -> Definition {
                 Column::of(names::BLOCKER).or_null("null"),
                 Column::of(names::BLOCKER_CLASS)
                     .few()
-                    .or_null("no `blocker_id`, or the dump does not name its class"),
+                    .or_null("no `blocker`, or the dump does not name its class"),
                 Column::of(names::CARRIER).or_null("it is none"),
                 Column::of(names::SHALLOW_BYTES),
                 Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),

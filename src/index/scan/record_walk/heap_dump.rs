@@ -1,0 +1,176 @@
+//! Heap dump records: where they end, and which heap dump they belong to.
+
+use hprof_parser::record::{self, Record};
+
+use super::{RecordWalk, Table};
+use crate::model::problem::{Problem, ProblemKind};
+use crate::scan::search_budget::ENOUGH;
+use crate::scan::top_level::{HeapDump, Segment};
+
+/// As [`ENOUGH`], behind a heap dump record, whose length may have wrapped.
+const ENOUGH_BEHIND_HEAP: usize = 64;
+/// Heap dumps that are told apart; of more the last one stays.
+const MAX_HEAP_DUMPS: usize = 1 << 16;
+
+/// Whether a heap dump is one record, or made of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Single,
+    Segment,
+}
+
+/// Whether all of a heap dump record is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
+    /// Its length was never filled in: nobody can tell.
+    Open,
+}
+
+impl RecordWalk<'_> {
+    /// Notes a heap dump record and returns the offset of the next.
+    pub(super) fn heap_dump(&mut self, record: &Record, form: Form) -> usize {
+        let start = record.body_offset();
+        let goes_on = self.inside && form == Form::Segment;
+        let (end, whole) = match form {
+            Form::Single => self.single_end(record),
+            Form::Segment => self.segment_end(record),
+        };
+        if start >= end {
+            self.contents.empty_segments += 1;
+            if form == Form::Single {
+                return end;
+            }
+        }
+        let dumps = &mut self.contents.dumps;
+        if !goes_on || dumps.is_empty() {
+            if dumps.len() >= MAX_HEAP_DUMPS {
+                dumps.pop();
+                self.contents.more_heap_dumps += 1;
+            }
+            let ended = form == Form::Single && whole == Whole::Yes;
+            let open = whole == Whole::Open;
+            let time_us = record.time_us;
+            dumps.push(HeapDump { segments: Vec::new(), time_us, ended, open, broken: false });
+        }
+        self.inside = form == Form::Segment;
+        if start < end
+            && let Some(dump) = dumps.last_mut()
+        {
+            let Self { allowance, no_memory, .. } = self;
+            Table { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
+        }
+        end
+    }
+
+    /// The end of a segment. Its length is believed if a known record follows: writers cut their segments long before
+    /// 4 GiB.
+    fn segment_end(&mut self, record: &Record) -> (usize, Whole) {
+        let (len, start) = (self.bytes.len(), record.body_offset());
+        let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
+        if stated <= len {
+            // A root looks like the tag of a record: where a length of 0 may stand for an unknown one, that is not enough.
+            let follows = match self.bytes.get(stated) {
+                None => true,
+                Some(tag) if record.length > 0 => record::is_known(*tag),
+                Some(_) => self.search.chain(stated, ENOUGH).is_some(),
+            };
+            // Or one whose tag alone is wrong.
+            if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
+                return (stated, Whole::Yes);
+            }
+            if let Some(end) = self.wrapped_end(record, stated) {
+                return (end, Whole::Yes);
+            }
+        }
+        // In a file that was changed all over no length is right.
+        let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
+        if let Some(next) = next {
+            let text = format!(
+                "a heap dump segment states {} bytes, but the next record starts after {}; read up to it",
+                record.length,
+                next - start
+            );
+            self.mislabelled(record, text);
+            return (next, Whole::Yes);
+        }
+        self.read_to_the_end(record, stated)
+    }
+
+    /// The end of a heap dump of one record, whose length may have wrapped.
+    fn single_end(&mut self, record: &Record) -> (usize, Whole) {
+        let (len, start) = (self.bytes.len(), record.body_offset());
+        let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
+        if stated <= len {
+            let good = self.is_good_end(record, stated);
+            if good {
+                return (stated, Whole::Yes);
+            }
+            if let Some(end) = self.wrapped_end(record, stated) {
+                return (end, Whole::Yes);
+            }
+            // Records that are cut themselves follow.
+            let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
+            let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
+            if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
+                return (stated, Whole::Yes);
+            }
+        }
+        self.read_to_the_end(record, stated)
+    }
+
+    /// Over 4 GiB the length has wrapped: the real end is some multiple of 4 GiB further, where records go on.
+    fn wrapped_end(&mut self, record: &Record, stated: usize) -> Option<usize> {
+        let mut end = stated;
+        loop {
+            end = end.checked_add(1 << 32).filter(|end| *end <= self.bytes.len())?;
+            if self.is_good_end(record, end) {
+                let bytes = end - record.body_offset();
+                let text = format!(
+                    "a heap dump record of {bytes} bytes states its length modulo 4 GiB; read in full"
+                );
+                let offset = Some(record.offset as u64);
+                self.contents.problems.push(Problem::note(ProblemKind::LengthWrapped, text, offset));
+                return Some(end);
+            }
+        }
+    }
+
+    /// Whether many records follow, or the file ends there: but nothing is no heap dump.
+    fn is_good_end(&mut self, record: &Record, end: usize) -> bool {
+        let is_empty = end == record.body_offset() && end == self.bytes.len();
+        let chain = self.search.chain(end, ENOUGH_BEHIND_HEAP);
+        !is_empty && chain.is_some_and(|chain| chain.to_end || chain.records >= ENOUGH_BEHIND_HEAP)
+    }
+
+    /// No end of a heap dump record makes sense but that of the file.
+    fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
+        let len = self.bytes.len();
+        let offset = Some(record.offset as u64);
+        self.consumed = true;
+        if stated > len {
+            let there = len - record.body_offset();
+            let text = format!(
+                "the file is truncated at offset {len:#x}: its last heap dump record states {} bytes, but only {there} are left",
+                record.length
+            );
+            self.contents.expected_end = Some(record.end());
+            self.list(Problem::damage(ProblemKind::FileCut, text, offset));
+            return (len, Whole::No);
+        }
+        if record.length == 0 {
+            // The writer died, or could not seek back, before it knew the length.
+            let text = "a heap dump record states length 0; read to the end of the file";
+            self.list(Problem::note(ProblemKind::LengthOpen, text, offset));
+            return (len, Whole::Open);
+        }
+        let how = self.mangled();
+        let text = "no record follows where this heap dump record ends; read to the end of the file";
+        let kind = if how.is_some() { ProblemKind::TextMode } else { ProblemKind::LostEnd };
+        let how = how.map_or(String::new(), |how| format!(": {how}"));
+        self.contents.end_unknown = true;
+        self.list(Problem::damage(kind, format!("{text}{how}"), offset));
+        (len, Whole::No)
+    }
+}
