@@ -91,10 +91,10 @@ fn a_partition_is_whole_replaced_and_the_same_bytes_again() {
         let rows = answer["rows"].as_array().unwrap();
         let mut expected = 1;
         for row in rows {
-            let (table, parts) = (row["table"].as_str().unwrap(), row["parts"].as_u64().unwrap());
+            let (table, parts) = (row["table"].as_str().unwrap(), row["files"].as_u64().unwrap());
             let name = |part| format!("{table}/dump=jdk11/part-{part}.{format}");
             let bytes: u64 = (0..parts).map(|part| files[&name(part)].len() as u64).sum();
-            assert_eq!((bytes, row["dump"].as_str()), (row["bytes"].as_u64().unwrap(), Some("jdk11")));
+            assert_eq!((bytes, row["dump"].as_str()), (row["file_bytes"].as_u64().unwrap(), Some("jdk11")));
             expected += parts;
         }
         // Nothing else is there, and nothing that is hidden.

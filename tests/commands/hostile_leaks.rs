@@ -240,7 +240,7 @@ fn a_queue_in_the_frames_of_many_threads() {
     let (document, _) = ends(&made.dump(), &[]);
     let [row] = rows(&document) else { panic!("{document}") };
     assert_eq!(row["collection"]["thread_count"], THREADS, "{row}");
-    assert_eq!(row["collection"]["threads"].as_array().unwrap().len(), 10);
+    assert_eq!(row["collection"]["thread_names"].as_array().unwrap().len(), 10);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn class_loaders_at_the_end_of_a_long_chain() {
     let first = chain(&mut made, 300_000, array);
     made.root(first);
     let (document, _) = ends(&made.dump(), &[]);
-    let groups = document["loaders"].as_array().unwrap();
+    let groups = document["loader_groups"].as_array().unwrap();
     assert_eq!(groups.len() as u64, GROUPS);
     assert_eq!(groups[0]["loaders"], LOADERS);
     // One path as long is enough.

@@ -370,7 +370,7 @@ fn no_markup_comes_out_of_a_name() {
             }
             assert!(document["off_heap"]["direct_bytes"] == 1 << 30, "{what}: {json}");
             // With a bracket before it, it is the name of an array's class.
-            let has_loaders = !document["loaders"].as_array().unwrap().is_empty();
+            let has_loaders = !document["loader_groups"].as_array().unwrap().is_empty();
             assert!(has_loaders || name.starts_with('['), "{what}: {json}");
         }
     }

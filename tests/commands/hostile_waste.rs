@@ -119,7 +119,7 @@ fn ends(dump: &Dump) -> Json {
 
 fn count(document: &Json, kind: &str) -> u64 {
     let rows = document["rows"].as_array().unwrap();
-    rows.iter().find(|row| row["kind"] == kind).map_or(0, |row| row["count"].as_u64().unwrap())
+    rows.iter().find(|row| row["kind"] == kind).map_or(0, |row| row["objects"].as_u64().unwrap())
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Listener {
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let rows = json["rows"].as_array().unwrap().iter().map(|row| {
             let path = Path::new(row["file"].as_str().unwrap());
-            assert_eq!(path.metadata().unwrap().len(), row["bytes"].as_u64().unwrap());
+            assert_eq!(path.metadata().unwrap().len(), row["file_bytes"].as_u64().unwrap());
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (row["state"].as_str().unwrap().to_owned(), name)
         });

@@ -141,7 +141,7 @@ fn a_map_that_dies_in_put() {
     );
     let row = screen.row();
     assert_eq!(row["out_of_memory"]["name"], "order-import-3");
-    assert_eq!(row["out_of_memory"]["frames"][0], "java.util.HashMap.newNode(HashMap.java:1901)");
+    assert_eq!(row["out_of_memory"]["stack"][0], "java.util.HashMap.newNode(HashMap.java:1901)");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn answers_are_shown_by_the_types_of_columns() {
     let id = row["object"].as_str().unwrap();
     assert!(id.starts_with("0x"));
     assert_eq!(
-        (&row["reachable"], &row["r"], &row["n"]),
+        (&row["is_reachable"], &row["r"], &row["n"]),
         (&true.into(), &1.5.into(), &serde_json::Value::Null)
     );
     assert_eq!((&row["b"], &row["p"]), (&"0aff".into(), &1.into()));

@@ -344,7 +344,7 @@ fn columns() -> Columns<'static, Facts> {
         Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &Facts| {
             facts.overview.odd.duplicate_classes.into()
         }),
-        Column::of(names::CLASS, |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &Facts| {
             facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),

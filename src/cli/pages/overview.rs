@@ -92,8 +92,8 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     html! {
         section.verdict {
             h2 { "Thread " (text(oom.text(names::NAME), links)) " ran out of memory" }
-            @if !oom.list(names::FRAMES).is_empty() {
-                pre tabindex="0" { @for frame in oom.list(names::FRAMES).iter().take(12) {
+            @if !oom.list(names::STACK).is_empty() {
+                pre tabindex="0" { @for frame in oom.list(names::STACK).iter().take(12) {
                     (text(frame.as_str().unwrap_or_else(|| frame.text(names::TEXT)), links)) "\n"
                 } }
             }

@@ -45,7 +45,7 @@ fn rows(json: &Json) -> &[Json] {
 
 /// `passed` by rule.
 fn passed(json: &Json) -> BTreeMap<String, bool> {
-    let one = |row: &Json| (row["rule"].as_str().unwrap().to_owned(), row["passed"].as_bool().unwrap());
+    let one = |row: &Json| (row["rule"].as_str().unwrap().to_owned(), row["is_passed"].as_bool().unwrap());
     rows(json).iter().map(one).collect()
 }
 
@@ -78,7 +78,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         figure(&["histo", dump, pattern, "--live"], &format!("/total/{key}"))
     };
     let heap = |dump: &str| live(dump, "**", "shallow_bytes");
-    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate_classes"], "/rows/0/count");
+    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate_classes"], "/rows/0/objects");
     // The rule, and what another command says of the same.
     let kinds = [
         ("measure = \"heap\"", Some(heap(PLUGINS))),
@@ -147,7 +147,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
     assert!((explained..=values[13]).contains(&values[16]), "{values:?}");
     let all = |json: &Json, expected: bool| {
         for (row, (lines, _)) in rows(json).iter().zip(&kinds) {
-            assert_eq!(row["passed"].as_bool(), Some(expected), "{lines}: {row:#}");
+            assert_eq!(row["is_passed"].as_bool(), Some(expected), "{lines}: {row:#}");
         }
     };
     let (json, code) = check(&|at| {

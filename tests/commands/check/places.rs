@@ -154,7 +154,7 @@ fn optional_is_advised_only_where_it_helps() {
         .iter()
         .map(|row| {
             let message = row["message"].as_str().unwrap();
-            (row["passed"].as_bool().unwrap(), message.contains("optional = true"))
+            (row["is_passed"].as_bool().unwrap(), message.contains("optional = true"))
         })
         .collect();
     assert_eq!(advised, [(false, true), (false, false), (false, false), (true, false)]);
