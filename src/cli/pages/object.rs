@@ -248,7 +248,7 @@ fn fields(row: &Json, links: &Links) -> Markup {
                 tbody { @for field in fields { tr {
                     td."t dim extra" { (text(simple(field.text(names::CLASS)), &Links::none())) }
                     td."t dim extra" { (text(field.text(names::TYPE), &Links::none())) }
-                    td.t { @if field.is(names::IS_STATIC) { span.dim { "static " } } (text(field.text(names::NAME), &Links::none())) }
+                    td.t { (text(field.text(names::NAME), &Links::none())) }
                     td.name { (value(field, links)) " " span."id dim" { (field.text(names::OBJECT)) } }
                 } } }
             } }
