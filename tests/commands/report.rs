@@ -85,7 +85,7 @@ fn what_is_asked_for_is_in_it() {
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (document["schema_version"].as_u64(), document["command"].as_str()),
-        (Some(1), Some("report"))
+        (Some(2), Some("report"))
     );
     let commands: Vec<&str> = document["rows"]
         .as_array()
@@ -250,7 +250,7 @@ fn figures_are_the_same_with_values_hidden() {
             let waste = document["rows"].as_array().unwrap().iter().find(of).unwrap();
             let kinds = waste["document"]["rows"].as_array().unwrap();
             let strings = kinds.iter().find(|kind| kind["kind"] == "duplicate_strings").unwrap();
-            strings["strings"].as_u64().unwrap()
+            strings["objects"].as_u64().unwrap()
         };
         assert_eq!(waste(&hidden), waste(&told), "{name}");
         assert!(waste(&hidden) > 0 || name == "agent/all", "{name}");
