@@ -76,7 +76,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         figure(&["histo", dump, pattern, "--live"], &format!("/total/{key}"))
     };
     let heap = |dump: &str| live(dump, "**", "shallow_bytes");
-    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate_classes"], "/rows/0/count");
+    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate-classes"], "/rows/0/count");
     // The rule, and what another command says of the same.
     let kinds = [
         ("measure = \"heap\"", Some(heap(PLUGINS))),
@@ -103,7 +103,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         ("measure = \"suspects\"", Some(figure(&["leaks", PLUGINS], "/rows/0/retained_bytes"))),
         (
             "measure = \"waste\"\nof = \"duplicate_strings\"",
-            Some(figure(&["waste", PLUGINS, "--kind", "duplicate_strings"], "/rows/0/wasted_bytes")),
+            Some(figure(&["waste", PLUGINS, "--kind", "duplicate-strings"], "/rows/0/wasted_bytes")),
         ),
         ("measure = \"waste\"", Some(figure(&["waste", PLUGINS], "/total/wasted_bytes"))),
         ("measure = \"place\"\nof = \"static cache of container.Plugin*\"", None),
@@ -141,7 +141,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         assert!((arrays..arrays + (1 << 19)).contains(&values[at]), "{at}: {}", values[at]);
     }
     // A place contains what explains its growth.
-    let explained = figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta");
+    let explained = figure(&["diff", IDLE, PLUGINS, "--group-by", "place"], "/rows/0/retained_bytes_delta");
     assert!((explained..=values[13]).contains(&values[16]), "{values:?}");
     let all = |json: &Json, expected: bool| {
         for (row, (lines, _)) in rows(json).iter().zip(&kinds) {
@@ -374,7 +374,7 @@ fn a_place_that_diff_shows_is_one_of_the_dump() {
     let place = Folder::new();
     let old = place.write("old.hprof", map_of(&["a", "b"]));
     let new = place.write("new.hprof", map_of(&["c", "d", "e", "f"]));
-    let (diff, _) = place.told(&["diff", &old, &new, "--by", "place", "--min-change", "1"]);
+    let (diff, _) = place.told(&["diff", &old, &new, "--group-by", "place", "--min-change", "1"]);
     let row = rows(&diff).iter().find(|row| row["text"].as_str().unwrap().contains("SESSIONS")).unwrap();
     let text = row["text"].as_str().unwrap();
     // None of the keys is in both.

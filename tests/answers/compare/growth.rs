@@ -61,7 +61,8 @@ fn classes_grow_by_what_the_jvm_says() {
 #[test]
 fn the_planted_growth_is_the_first_place() {
     for (old, new) in PAIRS {
-        let (code, document) = json("diff", &[&moment(old as u32), &moment(new as u32)], &["--by", "place"]);
+        let (code, document) =
+            json("diff", &[&moment(old as u32), &moment(new as u32)], &["--group-by", "place"]);
         assert_eq!(code, 0);
         let first = &rows(&document)[0];
         assert_eq!(
@@ -131,7 +132,7 @@ fn only_the_registry_grows_in_every_step() {
     let text = |row: &Value| row["text"].as_str().unwrap().to_owned();
     assert!(rows(&document).iter().all(|row| !text(row).contains("REGISTRY")), "{document}");
 
-    let (_, document) = json("trend", &dumps, &["--by", "class", "--class", "growth.**"]);
+    let (_, document) = json("trend", &dumps, &["--group-by", "class", "--class", "growth.**"]);
     let rows: Vec<_> = rows(&document).iter().map(|row| (&row["class"], &row["grows"])).collect();
     assert_eq!(rows, [(&"growth.Session".into(), &"every step".into())]);
 }
@@ -139,7 +140,7 @@ fn only_the_registry_grows_in_every_step() {
 #[test]
 fn a_dump_does_not_differ_from_itself() {
     for by in ["class", "package", "loader", "superclass", "place"] {
-        let (code, document) = json("diff", &[&moment(1), &moment(1)], &["--by", by]);
+        let (code, document) = json("diff", &[&moment(1), &moment(1)], &["--group-by", by]);
         let changed = rows(&document).iter().filter(|row| row["status"] != "same").count();
         assert_eq!((code, changed), (1, 0), "{by}");
     }

@@ -6,6 +6,9 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 
+use super::KINDS;
+use crate::cli::shared::keys::word_of;
+
 /// A kind of waste.
 pub(super) struct Row<'a> {
     pub(super) waste: &'a Waste,
@@ -56,7 +59,7 @@ fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
 
 /// The page of a kind.
 fn page(row: &Row<'_>) -> Option<Target> {
-    Some(Target::Page(format!("waste?kind={}", row.row.kind.name())))
+    Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
 
 pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
@@ -118,13 +121,13 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
     Columns::new([
         Column::text(
             "field",
-            "`com.acme.Row.currency`: class and field; with `--by` the class, the package or the loader. The class alone if it is \
+            "`com.acme.Row.currency`: class and field; with `--group-by` the class, the package or the loader. The class alone if it is \
              not known which of its fields it is, and of arrays",
             |field: &FieldSum| field.name().into(),
         )
         .or_null("only GC roots hold it, or it is the boot loader"),
         Column::boolean("static", "whether the field is static", |field: &FieldSum| field.is_static.into()),
-        Column::id("loader", "the class loader, with `--by loader`", |field: &FieldSum| id(field.loader))
+        Column::id("loader", "the class loader, with `--group-by loader`", |field: &FieldSum| id(field.loader))
             .or_null("fields are put together by something else"),
         Column::integer("count", "objects that it holds", |field: &FieldSum| field.count.into()),
         Column::integer("wasted_bytes", "what would be freed of them", |field: &FieldSum| {

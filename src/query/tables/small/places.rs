@@ -10,7 +10,7 @@ use crate::compare::places::{Aligned, Places};
 pub(super) fn definition() -> Definition {
     Definition {
         name: "places".into(),
-        meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --by place` \
+        meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
                   compares them. What is at a place retains what is at the places below it"
             .into(),
         order: "each after the place above it".into(),
@@ -21,7 +21,7 @@ pub(super) fn definition() -> Definition {
             Column::new(
                 "path",
                 Kind::Text,
-                "labels from the top, as `diff --by place` prints them, but `{*}` for keys of maps",
+                "labels from the top, as `diff --group-by place` prints them, but `{*}` for keys of maps",
             ),
             Column::new("keys", Kind::Text, "the keys of maps in `path`, as a JSON array")
                 .or_null("there are none")
