@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::estimate::NoDisk;
 use crate::objects::address_index::TooManyObjects;
-use crate::scan::error::NoSuchHeapDump;
+use crate::records::error::NoSuchHeapDump;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::{Limit, NoMemory};
 use hprof_input::file::OpenError;
