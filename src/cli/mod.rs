@@ -263,6 +263,11 @@ fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
+/// What to do about a dump that cannot be opened, in one line.
+pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
+    shared::advice::of_dump(error)
+}
+
 /// Runs one command for a page, on a desk ([`shared::desk`]): its name and its arguments.
 ///
 /// # Errors

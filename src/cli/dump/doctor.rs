@@ -12,6 +12,8 @@ use hprof_query::dump::doctor::{self, Diagnosis, Extent, Finding};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::findings;
+
+use crate::cli::shared::advice;
 use hprof_report::number::grouped;
 use hprof_report::table::Builder;
 use hprof_report::value::Value;
@@ -189,7 +191,7 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
             findings::means(row).into()
         }),
         Column::text("advice", "what to do about it; for people", |row: &Row<'a>| {
-            findings::advice(row.subject).into()
+            advice::finding(row.subject).into()
         }),
     ])
 }
@@ -219,6 +221,6 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);
         line("  means", &findings::means(finding));
-        line("  do", findings::advice(finding.subject));
+        line("  do", advice::finding(finding.subject));
     }
 }
