@@ -131,7 +131,7 @@ doc=$package/share/doc/$name
 mkdir -p "$package"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d} "$doc"
 install -D -m 755 "$program" "$package/bin/$name"
 install -D -m 644 "$library" "$package/lib/$name/libhprof_agent.so"
-"$program" man --dir "$package/share/man/man1"
+"$program" man --output-dir "$package/share/man/man1"
 cp -r "$package/share/man/man1" "$manuals"
 gzip -9n "$manuals"/*
 "$program" completions bash >"$package/share/bash-completion/completions/$name"

@@ -54,7 +54,7 @@ mod cli;
 #[doc(hidden)]
 pub use cli::fuzzing;
 #[cfg(feature = "cli")]
-pub use cli::run;
+pub use cli::{advice, run};
 pub use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 pub use hprof_index::model::summary::{ClassNumber, Summary};
 pub use hprof_index::{Error, Heap, ObjectGraph, Options};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An independent check of `hprof-cli diff OLD NEW --by place`: the places of docs/diff.md, computed again from both dumps, slowly and plainly.
+"""An independent check of `hprof-cli diff OLD NEW --group-by place`: the places of docs/diff.md, computed again from both dumps, slowly and plainly.
 
     check.py [--index-dir DIR] [--min-change N]... [--verbose] HPROF_CLI OLD NEW
 
@@ -667,7 +667,7 @@ def main():
     rows_compared = 0
     for least in a.min_change or ["1", None]:
         option = ["--min-change", least] if least else []
-        r = subprocess.run([a.cli, "diff", a.old, a.new, "--by", "place", "--format", "json", "-q", *option, *index_dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        r = subprocess.run([a.cli, "diff", a.old, a.new, "--group-by", "place", "--format", "json", "-q", *option, *index_dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if r.returncode not in (0, 1): raise SystemExit(r.stderr.decode())
         answer = json.loads(r.stdout); rows, total = answer["rows"], answer["total"]
         title = f"min-change {least or 'default'}"

@@ -322,7 +322,7 @@ def export(program: str, dumps: pathlib.Path, lake: pathlib.Path, index: pathlib
         files = [str(dumps / f"{pod['name']}.hprof") for pod in pods]
         # One that is no dump, in the middle: the others are exported.
         broken = [str(dumps / f["broken"])] if (service, release) == ("cart", "41") else []
-        arguments = [program, "export", *files[:1], *broken, *files[1:], "--to", str(lake), "--index-dir", str(index),
+        arguments = [program, "export", *files[:1], *broken, *files[1:], "--output-dir", str(lake), "--index-dir", str(index),
                      "--label", f"service={service}", "--label", f"release={release}", "--report", "json"]
         run = subprocess.run(arguments, capture_output=True)
         code = 2 if broken else 3 if any(pod["is_truncated"] for pod in pods) else 0

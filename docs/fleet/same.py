@@ -62,7 +62,7 @@ def main() -> int:
             sys.exit(f"{words}: {answer.returncode} {answer.stderr.decode()}")
         return json.loads(answer.stdout)
 
-    exported = run("export", *map(str, arguments.dumps), "--to", str(lake), "--strings", "text", "--tables", ",".join(TABLES), "--report", "json")
+    exported = run("export", *map(str, arguments.dumps), "--output-dir", str(lake), "--strings", "text", "--tables", ",".join(TABLES), "--report", "json")
     names = {dump["name"]: path for dump, path in zip(exported["dumps"], arguments.dumps)}
 
     def expect(name: str) -> dict:

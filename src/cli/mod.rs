@@ -9,6 +9,8 @@ mod dump;
 mod export;
 mod first_word;
 pub mod fuzzing;
+#[cfg(all(test, feature = "serve", feature = "sql"))]
+mod grammar;
 mod meta;
 mod object;
 mod options;
@@ -214,7 +216,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     }
     let arguments = match first_word::with_command(arguments, NAMES) {
-        Ok(arguments) => arguments,
+        Ok(arguments) => options::renamed(arguments),
         Err(none) => {
             messages::line("error", &format!("there is no command {}", none.word));
             messages::line("hint", &none.hint);
@@ -259,6 +261,11 @@ fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What to do about a dump that cannot be opened, in one line.
+pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
+    shared::advice::of_dump(error)
 }
 
 /// Runs one command for a page, on a desk ([`shared::desk`]): its name and its arguments.

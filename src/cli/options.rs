@@ -1,5 +1,7 @@
 //! Options that a command does not have, as other tools call them: what they are called here.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -8,12 +10,12 @@ use hprof_query::classes::suggestions::names_like;
 /// Options of other tools, and what is called so here: of several the first that the command has.
 const HABITS: &[(&[&str], &[&str])] = &[
     (&["limit", "n", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
-    (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by", "--by"]),
+    (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by"]),
     (&["group", "groupby", "g"], &["--group-by", "--group"]),
     (&["json"], &["--format json"]),
     (&["csv"], &["--format csv"]),
     (&["markdown", "md"], &["--format markdown"]),
-    (&["output-format", "o", "output", "out"], &["--format", "--output", "--to"]),
+    (&["output-format", "o", "output", "out"], &["--format", "--output", "--output-dir"]),
     (&["reachable", "only-live"], &["--live"]),
     (&["dead", "garbage"], &["--unreachable"]),
     (&["index", "cache-dir", "index-directory"], &["--index-dir"]),
@@ -23,6 +25,33 @@ const HABITS: &[(&[&str], &[&str])] = &[
     (&["max-depth", "levels"], &["--depth"]),
     (&["min-size", "min"], &["--min-retained"]),
 ];
+
+/// Options that were renamed together with their value, which no alias does: the command, old words, new words.
+const RENAMED: &[(&str, [&str; 2], [&str; 2])] =
+    &[("dominators", ["--merge", "class"], ["--group-by", "class-tree"])];
+
+/// The words of a command line with the names that options have now.
+pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    for (command, [old, old_value], [new, new_value]) in RENAMED {
+        if words.get(1).is_none_or(|word| word != command) {
+            continue;
+        }
+        let mut rest = words.get_mut(2..end).unwrap_or_default();
+        while let Some((word, after)) = rest.split_first_mut() {
+            if *word == *format!("{old}={old_value}") {
+                *word = format!("{new}={new_value}").into();
+            } else if *word == *old
+                && let Some(value) = after.first_mut().filter(|value| *value == old_value)
+            {
+                *word = new.into();
+                *value = new_value.into();
+            }
+            rest = after;
+        }
+    }
+    words
+}
 
 /// The same error with what may have been meant, if an option is not known to `command`.
 pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[String]) -> clap::Error {

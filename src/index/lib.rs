@@ -5,6 +5,7 @@
 //! | [`storage`] | columns on disk and in memory, the scratch arena, the memory budget, the store of files |
 //! | [`model`] | what is known of a dump: summary, tables, problems |
 //! | [`layout`] | sizes of objects: measured, fitted, computed |
+//! | `records` | the records of a dump, and its heap dump in chunks |
 //! | `scan` | reads a dump with all cores, and builds its summary |
 //! | [`objects`] | objects by index: IDs, classes, records, references, roots |
 //! | [`graph`] | adjacency lists, their transpose and the dominator tree; knows nothing of dumps |
@@ -17,6 +18,7 @@ pub mod layout;
 pub mod model;
 pub mod objects;
 pub mod open;
+pub(crate) mod records;
 pub mod scan;
 pub mod storage;
 
@@ -26,5 +28,5 @@ pub use objects::object_graph::ObjectGraph;
 pub use open::error::Error;
 pub use open::heap::Heap;
 pub use open::options::Options;
-pub use scan::error::NoSuchHeapDump;
+pub use records::error::NoSuchHeapDump;
 pub use storage::column::IndexColumn;

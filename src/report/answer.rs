@@ -112,7 +112,7 @@ struct Around {
     /// How many rows match, if they were counted, and what they are.
     matching: Option<(Option<u64>, &'static str)>,
     /// The options that show all rows.
-    all: &'static str,
+    all: Option<&'static str>,
     no_rows: NoRows,
 }
 
@@ -179,9 +179,9 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// The options that show all rows, if `--top 0` alone does not.
+    /// The options that show all rows, if that of [`Style`] alone does not.
     pub fn all_by(mut self, options: &'static str) -> Self {
-        self.around.all = options;
+        self.around.all = Some(options);
         self
     }
 
@@ -223,7 +223,7 @@ impl Default for Around {
             totals: Vec::new(),
             most: usize::MAX,
             matching: None,
-            all: "--top 0",
+            all: None,
             no_rows: NoRows::default(),
         }
     }
@@ -341,14 +341,21 @@ fn more(
 }
 
 /// The line below a table that does not show all rows.
-fn more_rows(out: &mut dyn Write, more: Option<u64>, what: &str, all: &str, style: Style) -> io::Result<()> {
+fn more_rows(
+    out: &mut dyn Write,
+    more: Option<u64>,
+    what: &str,
+    all: Option<&str>,
+    style: Style,
+) -> io::Result<()> {
+    let all = table::option(all.unwrap_or(style.all_rows), "shows all");
     let Some(more) = more else {
-        return table::write_text(out, &format!("more {what} ({all} shows all)"), style);
+        return table::write_text(out, &format!("more {what}{all}"), style);
     };
     // "classes", "rows"
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
-    table::write_text(out, &format!("{} more {one} ({all} shows all)", grouped(more)), style)
+    table::write_text(out, &format!("{} more {one}{all}", grouped(more)), style)
 }
 
 /// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.

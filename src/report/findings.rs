@@ -1,4 +1,4 @@
-//! What a finding about a dump means for the answers, and what to do about it: the words of `doctor`.
+//! What a finding about a dump means for the answers: the words of `doctor`.
 
 use std::borrow::Cow;
 
@@ -79,56 +79,6 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
         ProblemKind::ThreadsAssumed => {
             "objects that fields of threads refer to are reachable; objects that only their stacks refer to are not"
         }
-    }
-}
-
-/// What to do about a finding.
-pub const fn advice(subject: Subject) -> &'static str {
-    match subject {
-        Subject::Problem(kind) => problem_advice(kind),
-        Subject::MissingObjects => {
-            "if the dump is damaged, they were lost with the rest; if it is complete, the JVM omitted them, and nothing can be done"
-        }
-        Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
-        Subject::SeveralHeapDumps => "--heap-dump N reads another",
-        Subject::LinesNotUnderstood => {
-            "look at the line in the text: was it edited, wrapped, or written by two processes at once?"
-        }
-        Subject::SeveralRuns => "--run N reads another",
-    }
-}
-
-const fn problem_advice(kind: ProblemKind) -> &'static str {
-    match kind {
-        ProblemKind::FileCut | ProblemKind::CutSubRecord | ProblemKind::NoEnd | ProblemKind::NoHeapDump => {
-            "compare the length with the original's and copy it again; if the original is truncated too, the disk was full or the JVM was killed while writing: make a new dump where there is enough space (-XX:HeapDumpPath, or `jcmd PID GC.heap_dump -gz=1`, which writes a tenth to a third of the bytes)"
-        }
-        ProblemKind::PackedCut => "copy the compressed file again, or compress the dump again",
-        ProblemKind::UnknownRecord
-        | ProblemKind::BadRecord
-        | ProblemKind::UnknownSubRecord
-        | ProblemKind::BadSubRecord
-        | ProblemKind::LostEnd
-        | ProblemKind::MorePlaces => {
-            "compare checksums with the original and copy the file again; if the original is the same, make a new dump"
-        }
-        ProblemKind::TextMode => {
-            "copy the original again in binary mode (scp, rsync, FTP's `binary`), not by mail or through an editor"
-        }
-        ProblemKind::LengthOpen => {
-            "if counts or sizes look too small, make a new dump and let the JVM finish"
-        }
-        ProblemKind::CutArrays => "nothing: no JVM dumps such arrays in full",
-        ProblemKind::ThreadsAssumed => {
-            "copy the file again or make a new dump: a complete dump names its threads"
-        }
-        ProblemKind::MissingClasses | ProblemKind::OddInstances | ProblemKind::RepeatedObjects => {
-            "if a program other than a JVM wrote the dump, report it to its authors; a JVM's dump with this finding is damaged: copy it again or make a new one"
-        }
-        ProblemKind::LengthWrapped
-        | ProblemKind::EmptySegments
-        | ProblemKind::RepeatedClasses
-        | ProblemKind::UnnamedClasses => "nothing",
     }
 }
 

@@ -19,6 +19,15 @@ pub struct Style {
     pub width: Option<u16>,
     /// Whether to use colours.
     pub color: bool,
+    /// The option that shows all rows; empty if there is none.
+    pub all_rows: &'static str,
+    /// The option that shows all columns; empty if there is none.
+    pub all_columns: &'static str,
+}
+
+/// What an option does, behind what it is about.
+pub(crate) fn option(option: &str, does: &str) -> String {
+    if option.is_empty() { String::new() } else { format!(" ({option} {does})") }
 }
 
 /// A table that is being put together.
@@ -314,7 +323,11 @@ impl Builder {
         if is_last && !missing.is_empty() {
             write_text(
                 out,
-                &format!("no room for {} (--format csv has all columns)", missing.join(", ")),
+                &format!(
+                    "no room for {}{}",
+                    missing.join(", "),
+                    option(style.all_columns, "has all columns")
+                ),
                 style,
             )?;
         }
@@ -406,7 +419,7 @@ mod tests {
             answer.write(&mut out, Format::Table, style, "x", &Dump::default()).unwrap();
             String::from_utf8(out).unwrap()
         };
-        for style in [Style::default(), Style { width: Some(80), color: false }] {
+        for style in [Style::default(), Style { width: Some(80), color: false, ..Style::default() }] {
             for rows in [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 7] {
                 let text = written(rows, style);
                 let lines: Vec<&str> = text.lines().collect();
@@ -446,7 +459,7 @@ mod tests {
                     .fit(Fit::Secondary { priority: 0 }),
             ]);
             let mut out = Vec::new();
-            let style = Style { width: Some(width), color: false };
+            let style = Style { width: Some(width), color: false, ..Style::default() };
             Answer::new(columns, 0..rows)
                 .write(&mut out, Format::Table, style, "x", &Dump::default())
                 .unwrap();
@@ -503,7 +516,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_gets_shortened_names() {
-        let text = sample(Style { width: Some(40), color: false });
+        let text = sample(Style { width: Some(40), color: false, ..Style::default() });
         assert!(text.lines().all(|line| fit::width(line) <= 40), "{text}");
         assert!(text.contains("c.e.w.a.v.l.n.i.…$Address"), "{text}");
     }

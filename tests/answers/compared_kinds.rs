@@ -1,4 +1,4 @@
-//! `diff --by roots`, `threads`, `properties`, `strings` and `waste`: dumps made for it, and real ones against what the
+//! `diff --group-by roots`, `threads`, `properties`, `strings` and `waste`: dumps made for it, and real ones against what the
 //! commands that show these things say of each dump by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ fn diff(old: &Dump, new: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 /// The same as JSON.
 fn compared(old: &Dump, new: &Dump, by: &str) -> (i32, Json) {
-    let (code, out, notes) = diff(old, &new.path, &["--by", by, "--format", "json"]);
+    let (code, out, notes) = diff(old, &new.path, &["--group-by", by, "--format", "json"]);
     (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{by}: {error}: {out}{notes}")))
 }
 
@@ -111,10 +111,10 @@ fn one_copy_before_is_one_copy() {
     assert_eq!(change(&answer["total"], "strings"), expected(19, 64));
     assert_eq!(change(&answer["total"], "distinct"), expected(7, 8));
     // In a table long texts are cut, and what is the same is left out.
-    let (_, table, _) = diff(&old, &new.path, &["--by", "strings"]);
+    let (_, table, _) = diff(&old, &new.path, &["--group-by", "strings"]);
     assert!(table.contains("\"once\"") && table.contains("longlong…\""), "{table}");
     assert!(!table.contains("\"same\"") && !table.contains(&long), "{table}");
-    let (_, table, _) = diff(&old, &new.path, &["--by", "strings", "--top", "2"]);
+    let (_, table, _) = diff(&old, &new.path, &["--group-by", "strings", "--top", "2"]);
     assert!(table.contains("4 more rows") && !table.contains("日本語"), "{table}");
 }
 
@@ -389,7 +389,7 @@ fn nothing_has_changed_against_itself() {
             let (code, answer) = compared(&dump, &dump, by);
             assert_eq!((code, &answer["total"]["rows"]), (1, &json!(0)), "{name} {by}");
             assert!(rows(&answer).iter().all(|row| row["status"] == "same"), "{name} {by}");
-            let (code, table, notes) = diff(&dump, &dump.path, &["--by", by]);
+            let (code, table, notes) = diff(&dump, &dump.path, &["--group-by", by]);
             assert_eq!((code, table.as_str()), (1, ""), "{name} {by}");
             assert!(notes.contains("nothing has changed"), "{name} {by}: {notes}");
         }
@@ -401,7 +401,7 @@ fn what_cannot_be_compared_is_refused() {
     let dump = sample("jdk/jdk11.hprof.zst");
     let text = Path::new("samples/agent/all-threads.txt.zst");
     for by in KINDS {
-        let (code, _, notes) = diff(&dump, text, &["--by", by]);
+        let (code, _, notes) = diff(&dump, text, &["--group-by", by]);
         assert!(code == 2 && notes.contains("is a text report"), "{by}: {notes}");
         for (more, named) in [
             (&["com.acme.**"][..], "PATTERN"),
@@ -409,7 +409,7 @@ fn what_cannot_be_compared_is_refused() {
             (&["--retained"], "--retained"),
             (&["--sort", "bytes"], "--sort"),
         ] {
-            let (code, out, notes) = diff(&dump, &dump.path, &[&["--by", by], more].concat());
+            let (code, out, notes) = diff(&dump, &dump.path, &[&["--group-by", by], more].concat());
             assert!(code == 2 && out.is_empty() && notes.contains(named), "{by} {more:?}: {notes}");
         }
     }

@@ -449,7 +449,12 @@ fn exit_codes_say_what_became_of_the_question() {
         (&["dominators", "--all", "--top", "3"], 2, "cannot be used with"),
         (&["dominators", "--min-retained", "1GB"], 1, ""),
         (&["dominators", "--min-retained", "lots"], 2, "is not a size"),
-        (&["dominators", "--depth", "0"], 2, "0"),
+        (
+            &["dominators", "--group-by", "package", "--depth", "2"],
+            2,
+            "cannot be used with --group-by package",
+        ),
+        (&["dominators", "--merge", "class", "--group-by", "class"], 2, "cannot be used multiple times"),
         (&["retained", "java.lang.String"], 0, "unreachable"),
         (&["retained", "java.util.HasMap"], 1, "java.util.HashMap"),
         (&["retained", "0x7"], 1, "; the nearest objects are 0x"),
@@ -470,6 +475,15 @@ fn exit_codes_say_what_became_of_the_question() {
     }
     let few = csv_rows(&dump, &["dominators", "--min-retained", "50KB", "--depth", "9"]);
     assert!(!few.is_empty() && few.iter().all(|row| row["retained_bytes"].parse::<u64>().unwrap() >= 51_200));
+    // 0 is all levels, as in all commands.
+    for more in [&[][..], &["--group-by", "class-tree"], &["--of", "java.util.HashMap"]] {
+        let to = |depth: &str| {
+            csv_rows(&dump, &[&["dominators", "--min-retained", "50KB", "--depth", depth], more].concat())
+        };
+        let (all, one) = (to("0"), to("1"));
+        assert_eq!(all, to("4294967295"), "{more:?}");
+        assert!(all.len() > one.len() || more.contains(&"--of"), "{more:?}");
+    }
 }
 
 #[test]

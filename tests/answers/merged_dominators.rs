@@ -134,7 +134,7 @@ fn a_merged_tree_is_what_a_plain_merge_gives() {
         let plain = Plain::read(&sample);
         let mut truth = BTreeMap::new();
         plain.merge(&plain.tops, "", levels, &mut truth);
-        let rows = sample.rows(&["--merge", "class", "--depth", &levels.to_string()]);
+        let rows = sample.rows(&["--group-by", "class-tree", "--depth", &levels.to_string()]);
         let found = by_path(&sample, &rows);
         assert_eq!(found.len(), truth.len(), "{name}");
         for (path, figures) in &truth {
@@ -151,7 +151,7 @@ fn what_is_left_out_is_summed_up() {
         [&["--top", "3"][..], &["--min-retained", "2KiB"], &["--top", "2", "--min-retained", "1KiB"]]
     {
         let arguments: Vec<&str> =
-            ["--merge", "class", "--depth", "6"].iter().chain(arguments).copied().collect();
+            ["--group-by", "class-tree", "--depth", "6"].iter().chain(arguments).copied().collect();
         let rows = sample.rows(&arguments);
         let mut below: HashMap<u64, u64> = HashMap::new();
         for row in &rows {
@@ -176,17 +176,18 @@ fn what_is_left_out_is_summed_up() {
 #[test]
 fn a_leaking_map_is_one_row_and_its_entries_another() {
     let sample = Sample::open("leaks/s5.hprof.zst");
-    let rows = sample.rows(&["--merge", "class"]);
+    let rows = sample.rows(&["--group-by", "class-tree"]);
     let row =
         |class: &str| rows.iter().find(|row| row["class"] == class).unwrap_or_else(|| panic!("{class}"));
     assert_eq!(row("java.util.HashMap$Node[]")["field"], "orders.OrderIndex.byNumber.table");
     let orders = rows.iter().filter(|row| row["class"] == "orders.Order");
     assert_eq!(orders.map(|row| row["objects"].as_u64().unwrap()).max(), Some(55_417));
-    let table = sample.text(&["--merge", "class", "--top", "3"]);
+    let table = sample.text(&["--group-by", "class-tree", "--top", "3"]);
+    assert_eq!(table, sample.text(&["--merge", "class", "--top", "3"]), "as it was called before");
     assert!(table.contains(" 55,417 x orders.Order\n"), "{table}");
     // A queue is a staircase of its nodes.
     let queue = Sample::open("leaks/s4.hprof.zst");
-    let table = queue.text(&["--merge", "class", "--top", "3"]);
+    let table = queue.text(&["--group-by", "class-tree", "--top", "3"]);
     assert!(table.contains(" x java.util.concurrent.LinkedBlockingQueue$Node (up to 60,"), "{table}");
     assert!(table.contains(" in a row, field next)"), "{table}");
     assert!(table.contains("60,000 x ingest.Event\n"), "{table}");
@@ -225,7 +226,7 @@ fn the_tree_of_a_class_starts_with_those_that_no_other_of_them_dominates() {
         // Merged.
         let mut truth = BTreeMap::new();
         plain.merge(&tops, "", 4, &mut truth);
-        let rows = sample.rows(&["--of", class, "--merge", "class", "--depth", "4"]);
+        let rows = sample.rows(&["--of", class, "--group-by", "class-tree", "--depth", "4"]);
         assert_eq!(by_path(&sample, &rows), truth, "{class}");
         // What they dominate, added up.
         let below: Vec<usize> = tops.iter().flat_map(|object| plain.children[*object].clone()).collect();

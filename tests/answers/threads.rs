@@ -171,7 +171,7 @@ fn json_frame(frame: &serde_json::Value) -> (String, String, String) {
 fn locals_are_in_their_frames() {
     for name in ["jdk8.hprof.zst", "jdk17.hprof.zst", "jdk25.hprof.zst", "jdk25-compact.hprof.zst"] {
         let dump = Dump::at(Some(&sample(&format!("jdk/{name}"))));
-        let json = json(&dump, &["--name", "local-owner"]);
+        let json = json(&dump, &["--thread", "local-owner"]);
         assert_eq!(json["rows"].as_array().unwrap().len(), 1, "{name}");
         let row = &json["rows"][0];
         let holds = |frame: &serde_json::Value, bytes: std::ops::Range<u64>| {
@@ -187,11 +187,11 @@ fn locals_are_in_their_frames() {
         assert_eq!(of[0]["method"], "lambda$main$5", "{name}");
         // And 20,000 in a ThreadLocal.
         assert!(row["retained_bytes"].as_u64().unwrap() > 54_321 + 20_000, "{name}");
-        let table = stdout(&run(&dump, &["--name", "local-owner", "--locals"]));
+        let table = stdout(&run(&dump, &["--thread", "local-owner", "--locals"]));
         assert!(table.contains("java frame  byte[] 0x"), "{table}");
-        let hidden = stdout(&run(&dump, &["--name", "local-owner", "--stack", "--depth", "2"]));
+        let hidden = stdout(&run(&dump, &["--thread", "local-owner", "--stack", "--depth", "2"]));
         assert_eq!(hidden.lines().count(), 5, "{hidden}");
-        let text = stdout(&run(&dump, &["--name", "local-owner", "--format", "text", "--locals"]));
+        let text = stdout(&run(&dump, &["--thread", "local-owner", "--format", "text", "--locals"]));
         assert!(text.contains("(a byte[])") && parse(&text).len() == 1, "{text}");
     }
 }
@@ -208,8 +208,8 @@ fn threads_are_chosen_and_sorted() {
     assert_eq!(names(&["--virtual"]), vec![""; 20]);
     assert!(names(&["--platform", "--sort", "name"]).is_sorted());
     assert_eq!(names(&["--top", "1"]), ["local-owner"]);
-    assert_eq!(names(&["--name", "ForkJoinPool-*-worker-*"]).len(), 2);
-    let none = run(&dump, &["--name", "MAIN"]);
+    assert_eq!(names(&["--thread", "ForkJoinPool-*-worker-*"]).len(), 2);
+    let none = run(&dump, &["--thread", "MAIN"]);
     assert_eq!(none.status.code(), Some(1), "{none:?}");
     assert!(String::from_utf8_lossy(&none.stderr).contains("did you mean main"), "{none:?}");
     for wrong in [["--sort", "serial"], ["--state", "asleep"], ["--run", "1"]] {
@@ -234,7 +234,7 @@ fn threads_are_chosen_and_sorted() {
 #[test]
 fn dumps_of_android_have_threads_without_states() {
     let dump = Dump::at(Some(&sample("public/android-leak_service_binder.hprof.zst")));
-    let json = json(&dump, &["--name", "main"]);
+    let json = json(&dump, &["--thread", "main"]);
     let row = &json["rows"][0];
     assert_eq!((&row["name"], &row["priority"]), (&"main".into(), &5.into()));
     assert_eq!((&row["is_daemon"], &row["thread_group"]), (&false.into(), &"main".into()));
@@ -373,14 +373,14 @@ fn a_long_name_that_all_threads_have() {
         assert!(start.elapsed() < Duration::from_secs(10), "{arguments:?}: {:?}", start.elapsed());
         output
     };
-    let none = timed(&["--name", "zzz"]);
+    let none = timed(&["--thread", "zzz"]);
     assert_eq!((none.status.code(), stdout(&none)), (Some(1), String::new()));
     assert!(String::from_utf8_lossy(&none.stderr).contains("none of 400,000 threads matches"), "{none:?}");
-    let near = timed(&["--name", "YYYY"]);
+    let near = timed(&["--thread", "YYYY"]);
     assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean yyyy"), "{near:?}");
     let first = stdout(&timed(&["--sort", "name", "--top", "1", "--format", "csv"]));
     assert!(first.contains("0x10000,") && first.contains(&"y".repeat(4096)), "{first}");
-    assert_eq!(stdout(&timed(&["--name", "yy*y", "--top", "2"])).lines().count(), 4);
+    assert_eq!(stdout(&timed(&["--thread", "yy*y", "--top", "2"])).lines().count(), 4);
 
     let room = (1 << 22) + made.len();
     ends("shared name", made, move |answer, threads| {

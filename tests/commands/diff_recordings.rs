@@ -1,4 +1,4 @@
-//! `diff --by sites`, `cpu`, `cputime` and `flamegraph --baseline`: what two recordings of the agent say, against what
+//! `diff --group-by sites`, `cpu`, `cputime` and `flamegraph --baseline`: what two recordings of the agent say, against what
 //! `sites`, `cpu`, `cputime` and `flamegraph` say of each.
 
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ fn sites_are_the_sites_of_both_files() {
         ("nolineno.txt.zst", "all-threads.txt.zst"),
     ] {
         let (old, new) = (agent(old), agent(new));
-        let output = diff(&old, &new, &["--by", "sites", "--format", "json"]);
+        let output = diff(&old, &new, &["--group-by", "sites", "--format", "json"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let compared = parsed(&output);
         let [before, after] = [&old, &new].map(|file| sums(&said("sites", file), site, SITES));
@@ -143,7 +143,7 @@ fn the_same_program_has_the_same_sites_whatever_their_serial_numbers() {
     let compared = parsed(&diff(
         &agent("sites.hprof.zst"),
         &agent("sites.txt.zst"),
-        &["--by", "sites", "--format", "json"],
+        &["--group-by", "sites", "--format", "json"],
     ));
     let same = rows(&compared).iter().filter(|row| row["status"] == "same").count();
     assert!(same * 10 > rows(&compared).len() * 9, "{same} of {}", rows(&compared).len());
@@ -160,7 +160,7 @@ fn the_same_program_has_the_same_sites_whatever_their_serial_numbers() {
 fn patterns_and_sorting_of_sites() {
     let (old, new) = (agent("all.hprof.zst"), agent("all-cpu.hprof.zst"));
     let ask = |more: &[&str]| {
-        let fixed = ["--by", "sites", "--format", "json"];
+        let fixed = ["--group-by", "sites", "--format", "json"];
         parsed(&diff(&old, &new, &[&fixed[..], more].concat()))
     };
     let all = ask(&[]);
@@ -174,7 +174,7 @@ fn patterns_and_sorting_of_sites() {
     let short = ask(&["--stack", "--depth", "1", "--top", "3"]);
     assert_eq!(rows(&short).len(), 3);
     assert!(rows(&short).iter().all(|row| row["frames"].as_array().unwrap().len() <= 1));
-    let output = diff(&old, &new, &["no.such.Class", "--by", "sites"]);
+    let output = diff(&old, &new, &["no.such.Class", "--group-by", "sites"]);
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true));
     assert!(stderr(&output).contains("no class matches no.such.Class"), "{}", stderr(&output));
 }
@@ -187,7 +187,7 @@ fn samples_are_the_samples_of_both_files() {
         ("cpu-samples.txt", "all-cpu.hprof.zst"),
     ] {
         let (old, new) = (agent(old), agent(new));
-        let output = diff(&old, &new, &["--by", "cpu", "--format", "json"]);
+        let output = diff(&old, &new, &["--group-by", "cpu", "--format", "json"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let compared = parsed(&output);
         let documents = [said("cpu", &old), said("cpu", &new)];
@@ -239,10 +239,10 @@ fn a_recording_and_itself_are_the_same() {
         ("cpu-times.txt", "cputime"),
     ] {
         let file = agent(file);
-        let output = diff(&file, &file, &["--by", by]);
+        let output = diff(&file, &file, &["--group-by", by]);
         assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true), "{file:?}");
         assert!(stderr(&output).contains("note: nothing has changed"), "{}", stderr(&output));
-        let output = diff(&file, &file, &["--by", by, "--format", "json", "-q"]);
+        let output = diff(&file, &file, &["--group-by", by, "--format", "json", "-q"]);
         assert!(!rows(&parsed(&output)).is_empty());
         assert!(rows(&parsed(&output)).iter().all(|row| row["status"] == "same"));
         assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
@@ -255,7 +255,7 @@ fn a_binary_file_and_its_text_are_the_same() {
     let text = place.path("all-cpu.txt");
     place.answer(&["convert", "-o", text.to_str().unwrap()]);
     for by in ["sites", "cpu"] {
-        let output = place.run(&["diff", text.to_str().unwrap(), "--by", by]);
+        let output = place.run(&["diff", text.to_str().unwrap(), "--group-by", by]);
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
@@ -272,7 +272,7 @@ fn times_are_the_times_of_both_files() {
     let other = format!("{rank} 1.00% {accumulated} 77 {trace} {method}");
     let changed = place.path("changed.txt");
     std::fs::write(&changed, format!("{start}CPU TIME (ms) BEGIN{}", table.replace(first, &other))).unwrap();
-    let output = place.run(&["diff", changed.to_str().unwrap(), "--by", "cputime", "--format", "json"]);
+    let output = place.run(&["diff", changed.to_str().unwrap(), "--group-by", "cputime", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let document = parsed(&output);
     let row = rows(&document).iter().find(|row| row["status"] != "same").unwrap();
@@ -289,23 +289,38 @@ fn times_are_the_times_of_both_files() {
 fn what_cannot_be_compared_is_said() {
     let (sites, cpu, times) = (agent("sites.txt.zst"), agent("cpu-samples.txt"), agent("cpu-times.txt"));
     let cases: [(&Path, &Path, &[&str], &str); 12] = [
-        (&sites, &cpu, &["--by", "sites"], "contains no allocation sites and no objects"),
-        (&cpu, &sites, &["--by", "cpu"], "the HPROF agent records them with cpu=samples"),
-        (&cpu, &times, &["--by", "cpu"], "contains CPU TIME, which --by cputime compares"),
-        (&times, &cpu, &["--by", "cputime"], "contains CPU SAMPLES, which --by cpu compares"),
-        (&times, &agent("cpu-old.txt.zst"), &["--by", "cputime"], "`hprof-cli cputime` shows"),
-        (&sites, &sites, &["--by", "sites", "--live"], "--live cannot be used with --by sites; omit it"),
-        (&sites, &sites, &["--by", "sites", "--retained"], "--retained cannot be used with --by sites"),
+        (&sites, &cpu, &["--group-by", "sites"], "contains no allocation sites and no objects"),
+        (&cpu, &sites, &["--group-by", "cpu"], "the HPROF agent records them with cpu=samples"),
+        (&cpu, &times, &["--group-by", "cpu"], "contains CPU TIME, which --group-by cputime compares"),
+        (&times, &cpu, &["--group-by", "cputime"], "contains CPU SAMPLES, which --group-by cpu compares"),
+        (&times, &agent("cpu-old.txt.zst"), &["--group-by", "cputime"], "`hprof-cli cputime` shows"),
         (
             &sites,
             &sites,
-            &["--by", "sites", "--sort", "retained"],
-            "--sort retained cannot be used with --by sites",
+            &["--group-by", "sites", "--live"],
+            "--live cannot be used with --group-by sites; omit it",
         ),
-        (&cpu, &cpu, &["--by", "cpu", "--sort", "bytes"], "--sort cannot be used with --by cpu"),
-        (&cpu, &cpu, &["--by", "cpu", "--live"], "--live cannot be used with --by cpu"),
-        (&times, &times, &["--by", "cputime", "--retained"], "--retained cannot be used with --by cputime"),
-        (&sites, &sites, &["--stack"], "--stack cannot be used with --by class"),
+        (
+            &sites,
+            &sites,
+            &["--group-by", "sites", "--retained"],
+            "--retained cannot be used with --group-by sites",
+        ),
+        (
+            &sites,
+            &sites,
+            &["--group-by", "sites", "--sort", "retained"],
+            "--sort retained cannot be used with --group-by sites",
+        ),
+        (&cpu, &cpu, &["--group-by", "cpu", "--sort", "bytes"], "--sort cannot be used with --group-by cpu"),
+        (&cpu, &cpu, &["--group-by", "cpu", "--live"], "--live cannot be used with --group-by cpu"),
+        (
+            &times,
+            &times,
+            &["--group-by", "cputime", "--retained"],
+            "--retained cannot be used with --group-by cputime",
+        ),
+        (&sites, &sites, &["--stack"], "--stack cannot be used with --group-by class"),
     ];
     for (old, new, more, message) in cases {
         let output = diff(old, new, more);
@@ -318,7 +333,7 @@ fn what_cannot_be_compared_is_said() {
 #[test]
 fn only_live_objects_are_compared_with_counted_ones() {
     let output =
-        diff(&agent("sites.txt.zst"), &agent("dump.txt.zst"), &["--by", "sites", "--format", "json"]);
+        diff(&agent("sites.txt.zst"), &agent("dump.txt.zst"), &["--group-by", "sites", "--format", "json"]);
     assert!(stderr(&output).contains("dump.txt.zst records no allocation sites"), "{}", stderr(&output));
     let document = parsed(&output);
     assert_eq!((&document["old"]["origin"], &document["origin"]), (&"recorded".into(), &"objects".into()));
@@ -361,11 +376,11 @@ fn folded_differences_are_the_stacks_of_both_files() {
     ] {
         let (old, new) = (agent(old), agent(new));
         let one = |file: &Path| -> BTreeMap<String, [u64; 1]> {
-            folded(&Place::of(file).run(&["flamegraph", "--of", of, "--format", "folded"]).stdout)
+            folded(&Place::of(file).run(&["flamegraph", "--data", of, "--format", "folded"]).stdout)
         };
         let (before, after) = (one(&old), one(&new));
         let baseline = old.to_str().unwrap();
-        let arguments = ["flamegraph", "--baseline", baseline, "--of", of, "--format", "folded"];
+        let arguments = ["flamegraph", "--baseline", baseline, "--data", of, "--format", "folded"];
         let output = Place::of(&new).run(&arguments);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let found: BTreeMap<String, [u64; 2]> = folded(&output.stdout);
@@ -410,7 +425,7 @@ fn baselines_that_cannot_be_compared_are_refused() {
         (&cpu, &["--format", "speedscope"], 2, "speedscope cannot show a difference"),
         (&cpu, &["--colors", "hot"], 2, "cannot be used with"),
         (&sites, &[], 1, "the files contain nothing of one kind"),
-        (&sites, &["--of", "cpu", "--format", "folded"], 1, "sites.txt.zst contains no CPU samples"),
+        (&sites, &["--data", "cpu", "--format", "folded"], 1, "sites.txt.zst contains no CPU samples"),
         (Path::new("no/such/file"), &[], 2, "no/such/file"),
     ];
     for (baseline, more, code, message) in cases {

@@ -31,7 +31,7 @@ impl Folder {
     /// Exports to the directory `to`, and returns the exit code and what was said.
     fn export(&self, to: &str, format: &str, arguments: &[&str]) -> (i32, Output) {
         let to = self.text(to);
-        let output = self.run(&[&["export", "--to", &to, "--format", format], arguments].concat());
+        let output = self.run(&[&["export", "--output-dir", &to, "--format", format], arguments].concat());
         (output.status.code().unwrap(), output)
     }
 
@@ -353,12 +353,12 @@ fn without_parquet_it_says_how_to_get_it() {
     let place = Folder::new();
     let dump = place.write("heap.hprof", tiny("com.acme.Session"));
     let to = place.text("out");
-    let output = place.run(&["export", &dump, "--to", &to, "--format", "parquet"]);
+    let output = place.run(&["export", &dump, "--output-dir", &to, "--format", "parquet"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("--features parquet"), "{}", said(&output));
     assert!(!place.path("out").exists());
     // What it can write is what it writes if nothing is said.
-    let output = place.run(&["export", &dump, "--to", &to]);
+    let output = place.run(&["export", &dump, "--output-dir", &to]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(place.path("out/classes/dump=heap/part-0.csv").exists());
 }

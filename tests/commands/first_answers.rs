@@ -273,7 +273,7 @@ fn nothing_found_says_so_and_what_may_be_meant() {
         ),
         case(&["strings", "--pattern", "nope"], 1, &[], &["no String matches"]),
         case(&["strings", "--duplicates"], 1, &[], &["no text is that of several Strings"]),
-        case(&["threads", "--name", "nope"], 1, &[], &["none of 1 threads matches"]),
+        case(&["threads", "--thread", "nope"], 1, &[], &["none of 1 threads matches"]),
         case(&["dominators", "--min-retained", "1GiB"], 1, &[], &["no object retains 1.0 GiB or more"]),
     ];
     check(&place, &cases);
@@ -324,7 +324,7 @@ fn nothing_found_in_a_recording_says_so() {
     of(
         "agent/all.hprof.zst",
         &[
-            case(&["threads", "--started", "--name", "mian"], 1, &[], &["did you mean main?"]),
+            case(&["threads", "--started", "--thread", "mian"], 1, &[], &["did you mean main?"]),
             case(&["traces", "--thread", "mian"], 1, &[], &["did you mean main?"]),
         ],
     );
@@ -417,7 +417,7 @@ fn a_binary_file_that_begins_with_a_brace_is_no_json() {
 fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
     let place = Place::new("shop.hprof", &shop());
     let file = place.path("none/such/out.txt");
-    for command in [&["convert"][..], &["flamegraph", "--format", "folded", "--of", "live"]] {
+    for command in [&["convert"][..], &["flamegraph", "--format", "folded", "--data", "live"]] {
         let output = place.run(&[command, &["-o", file.to_str().unwrap()]].concat());
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");

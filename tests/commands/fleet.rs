@@ -50,7 +50,7 @@ fn export(dumps: &[&str], lake: &str, options: &[&str]) {
     export
         .arg("export")
         .args(dumps)
-        .args(["--to", lake, "--index-dir", &format!("{lake}-index")])
+        .args(["--output-dir", lake, "--index-dir", &format!("{lake}-index")])
         .args(options);
     let output = export.output().expect("the program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! `diff --by place` and `trend` on dumps that are made to take them for ever or to fill memory: chains, circles of labels,
+//! `diff --group-by place` and `trend` on dumps that are made to take them for ever or to fill memory: chains, circles of labels,
 //! classes above one another, places without end. Each ends, with the memory that a dump of that size may take.
 //!
 //! No time is measured: what would be quadratic has sizes here at which it does not end before the watchdog barks.
@@ -37,7 +37,7 @@ fn nothing() -> Dump {
     made.dump()
 }
 
-/// Runs `diff --by place` against nothing, both ways, and `trend`; each ends by itself. Returns what is new.
+/// Runs `diff --group-by place` against nothing, both ways, and `trend`; each ends by itself. Returns what is new.
 #[track_caller]
 fn ends(dump: &Dump) -> Vec<Json> {
     let nothing = nothing();
@@ -49,10 +49,11 @@ fn ends(dump: &Dump) -> Vec<Json> {
         output.stdout
     };
     let [this, none] = [dump, &nothing].map(|dump| dump.path.to_str().unwrap());
-    run("diff", dump, &[none, "--by", "place", "--min-change", "1"]);
+    run("diff", dump, &[none, "--group-by", "place", "--min-change", "1"]);
     run("trend", &nothing, &[this, this, "--min-change", "1"]);
-    run("diff", &nothing, &[this, "--by", "superclass", "--retained"]);
-    let stdout = run("diff", &nothing, &[this, "--by", "place", "--min-change", "1", "--format", "json"]);
+    run("diff", &nothing, &[this, "--group-by", "superclass", "--retained"]);
+    let stdout =
+        run("diff", &nothing, &[this, "--group-by", "place", "--min-change", "1", "--format", "json"]);
     let mut document: Json = serde_json::from_slice(&stdout).unwrap();
     let Json::Array(rows) = document["rows"].take() else { panic!("{document}") };
     rows

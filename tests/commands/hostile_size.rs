@@ -148,7 +148,7 @@ fn many_threads_are_compared() {
     let file = place.file();
     let itself = file.to_str().unwrap();
     for by in ["threads", "roots", "strings"] {
-        let (code, answer) = place.run(800_000, "diff", &[itself, "--by", by, "--format", "json"]);
+        let (code, answer) = place.run(800_000, "diff", &[itself, "--group-by", by, "--format", "json"]);
         assert!(code == 1 && answer.len() < 10_000, "{by}: {code}: {} bytes", answer.len());
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         let rows = answer["rows"].as_array().unwrap();
@@ -341,9 +341,9 @@ fn traces_that_name_each_other_and_frames_that_are_not_there() {
     let itself = file.to_str().unwrap();
     for (command, more) in [
         ("info", &[][..]),
-        ("diff", &[itself, "--by", "threads", "--format", "json"]),
-        ("diff", &[itself, "--by", "strings", "--format", "json"]),
-        ("diff", &[itself, "--by", "waste", "--format", "json"]),
+        ("diff", &[itself, "--group-by", "threads", "--format", "json"]),
+        ("diff", &[itself, "--group-by", "strings", "--format", "json"]),
+        ("diff", &[itself, "--group-by", "waste", "--format", "json"]),
         ("histo", &["--group-by", "loader"]),
         ("traces", &[]),
         ("sites", &[]),

@@ -113,7 +113,7 @@ fn ends(dump: &Dump) -> Json {
         output.stdout
     };
     run(&[]);
-    run(&["--by", "loader", "--format", "csv"]);
+    run(&["--group-by", "loader", "--format", "csv"]);
     serde_json::from_slice(&run(&["--format", "json"])).unwrap()
 }
 

@@ -20,7 +20,10 @@ impl Listener {
     fn start(arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.args(["listen", "--port", "0", "--format", "json", "--out"]).arg(dir.path()).args(arguments);
+        command
+            .args(["listen", "--port", "0", "--format", "json", "--output-dir"])
+            .arg(dir.path())
+            .args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -254,7 +257,7 @@ fn program(arguments: &[&str], library: &Path) -> Output {
 
 #[test]
 fn other_machines_are_not_let_in_by_mistake() {
-    let output = program(&["listen", "--host", "0.0.0.0", "--port", "0"], Path::new(""));
+    let output = program(&["listen", "--address", "0.0.0.0", "--port", "0"], Path::new(""));
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--allow-remote"));
 }

@@ -30,6 +30,7 @@ mod hostile_names;
 #[cfg(unix)]
 mod hostile_size;
 mod hostile_waste;
+mod imports;
 #[cfg(unix)]
 mod index_directory;
 #[path = "../kit/mod.rs"]

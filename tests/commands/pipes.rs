@@ -181,7 +181,7 @@ fn a_report_shows_commands_for_the_next_pipe() {
     assert_eq!(names(&place.0.path().join("indexes")), Vec::<String>::new());
     // A file is beside it: its index is in the directory that was named, and stays.
     let line =
-        [&["report", "-", "--format", "markdown", "--compare", "old.hprof"], &directories[..]].concat();
+        [&["report", "-", "--format", "markdown", "--baseline", "old.hprof"], &directories[..]].concat();
     let text = answer(&Place::piped(place.command(&line), &plain));
     assert_eq!(shown(&text, "leaks"), ["hprof-cli leaks -"]);
     let compared = shown(&text, "diff");

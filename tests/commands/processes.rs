@@ -219,7 +219,7 @@ fn completions_and_man_pages_name_every_command() {
         assert!(commands.iter().all(|command| script.contains(command)), "{shell}");
     }
     let dir = place.path("man");
-    assert_eq!(code(&place.run(&["man", "--dir", dir.to_str().unwrap()])), 0);
+    assert_eq!(code(&place.run(&["man", "--output-dir", dir.to_str().unwrap()])), 0);
     let page = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
     assert!(commands.iter().all(|command| page("hprof-cli.1").contains(command)));
     for command in commands {

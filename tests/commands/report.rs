@@ -99,8 +99,10 @@ fn what_is_asked_for_is_in_it() {
             .all(|it| commands.contains(it))
     );
     std::fs::write(place.path("old.hprof"), sample("leaks/s5")).unwrap();
-    let (code, html) =
-        report(&place, &["--compare", place.path("old.hprof").to_str().unwrap(), "--sections", "comparison"]);
+    let (code, html) = report(
+        &place,
+        &["--baseline", place.path("old.hprof").to_str().unwrap(), "--sections", "comparison"],
+    );
     assert_eq!(code, Some(0));
     assert!(html.contains("static CACHE of shop.ProductService"));
 }
@@ -237,7 +239,7 @@ fn figures_are_the_same_with_values_hidden() {
         let old = place.path("old.hprof");
         let sections = "overview,suspects,dominators,histogram,comparison,threads,loaders,waste,properties";
         let all = |more: &[&str]| -> Json {
-            let arguments = ["--format", "json", "--sections", sections, "--compare", old.to_str().unwrap()];
+            let arguments = ["--format", "json", "--sections", sections, "--baseline", old.to_str().unwrap()];
             let (code, text) = report(&place, &[&arguments[..], more].concat());
             assert_eq!(code, Some(0), "{name}");
             serde_json::from_str(&text).unwrap()
@@ -332,7 +334,7 @@ fn a_damaged_dump_is_told_in_every_format() {
     }
     // Also if only the older dump is damaged.
     let good = Place::new("b.hprof", &whole);
-    let (code, _) = report(&good, &["--compare", place.dump.to_str().unwrap(), "--sections", "comparison"]);
+    let (code, _) = report(&good, &["--baseline", place.dump.to_str().unwrap(), "--sections", "comparison"]);
     assert_eq!(code, Some(3));
 }
 

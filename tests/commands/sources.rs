@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The Rust files below a directory.
-fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -13,6 +13,50 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// What only the command line knows: its options, its name, limits of a shell.
+fn is_advice(text: &str) -> bool {
+    let is_option = |at: usize| text[at + 2..].starts_with(|letter: char| letter.is_ascii_lowercase());
+    text.match_indices("--").any(|(at, _)| is_option(at)) || text.contains("hprof-cli ")
+}
+
+/// Texts of lower layers that name options or commands, and why.
+const NO_ADVICE: &[(&str, &str)] = &[
+    ("query/tables/small/places.rs", "`diff --group-by place` is where the column's labels are explained"),
+    ("report/tables/parquet.rs", "the name of the program that wrote a file"),
+    ("report/hprof_text/sections.rs", "the name of the program that wrote a text"),
+];
+
+#[test]
+fn layers_below_the_command_line_give_no_advice() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut wrong, mut excepted) = (Vec::new(), Vec::new());
+    for layer in ["hprof", "input", "index", "query", "report"] {
+        let mut files = Vec::new();
+        rust_files(&root.join(layer), &mut files);
+        for file in files {
+            let path =
+                file.strip_prefix(&root).unwrap().to_str().unwrap().replace(std::path::MAIN_SEPARATOR, "/");
+            let source = fs::read_to_string(&file).unwrap();
+            let code = source.split("\n#[cfg(test)]\n").next().unwrap();
+            let texts = code.lines().filter(|line| !line.trim_start().starts_with("//") && is_advice(line));
+            let exception = NO_ADVICE.iter().find(|(name, _)| *name == path);
+            for text in texts {
+                match exception {
+                    Some((name, _)) => excepted.push(*name),
+                    None => wrong.push(format!("{path}: {}", text.trim())),
+                }
+            }
+        }
+    }
+    wrong.extend(
+        NO_ADVICE
+            .iter()
+            .filter(|(name, _)| !excepted.contains(name))
+            .map(|one| format!("not needed: {one:?}")),
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -112,7 +112,10 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
     let answer = match &opened {
         Ok(heap) => Some(digest(heap.summary())),
         Err(error) => {
-            assert!(!error.to_string().is_empty() && error.advice().is_none_or(|advice| !advice.is_empty()));
+            assert!(
+                !error.to_string().is_empty()
+                    && hprof_cli::advice(error).is_none_or(|advice| !advice.is_empty())
+            );
             None
         }
     };

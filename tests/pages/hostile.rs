@@ -40,9 +40,11 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
         "histo?pattern={}",
         "histo?sort={}",
         "strings?pattern={}",
-        "threads?name={}",
+        "threads?thread={}",
         "flamegraph?zoom={}",
         "diff?pattern={}",
+        "diff?group-by={}",
+        // As it was called before.
         "diff?by={}",
         "refs?of={}",
         "{}",

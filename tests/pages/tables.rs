@@ -17,7 +17,12 @@ fn a_table_is_saved_as_the_command_writes_it() {
     for (target, command) in [
         ("/1/histo.csv?pattern=shop.**", &["histo", "shop.**"][..]),
         ("/1/histo.csv?top=3", &["histo", "--top", "3"]),
-        ("/1/waste.csv?kind=duplicate_strings", &["waste", "--kind", "duplicate_strings"]),
+        ("/1/waste.csv?kind=duplicate_strings", &["waste", "--kind", "duplicate-strings"]),
+        ("/1/waste.csv?kind=duplicate-strings", &["waste", "--kind", "duplicate-strings"]),
+        // As parameters were called before.
+        ("/1/waste.csv?by=package", &["waste", "--group-by", "package"]),
+        ("/1/threads.csv?name=main", &["threads", "--thread", "main"]),
+        ("/1/dominators.csv?merge=class&top=3", &["dominators", "--group-by", "class-tree", "--top", "3"]),
         ("/1/dominators.csv?of=0xfc2f1518", &["dominators", "--of", "0xfc2f1518"]),
         ("/1/threads.csv?group=1", &["threads", "--group"]),
         ("/1/leaks.csv", &["leaks"]),
@@ -57,7 +62,7 @@ fn fields_that_waste_and_groups_of_threads_are_links() {
     let server = Server::of("leaks/s1.hprof");
     let client = server.client();
     let waste = client.ready("/1/waste").text();
-    for href in ["/1/waste?kind=duplicate_strings", "/1/class/shop.Product"] {
+    for href in ["/1/waste?kind=duplicate-strings", "/1/class/shop.Product"] {
         assert!(waste.contains(&format!("href=\"{href}\"")), "{href}: {waste}");
     }
     let fields = client.ready("/1/waste?kind=duplicate_strings").text();

@@ -546,7 +546,7 @@ fn said_of(mangled: &[u8]) -> String {
             assert!(heap.summary().is_damaged());
             problems(heap.summary())
         }
-        Err(error) => format!("{error} {:?}", error.advice()),
+        Err(error) => format!("{error} {:?}", hprof_cli::advice(&error)),
     }
 }
 

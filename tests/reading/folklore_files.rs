@@ -187,7 +187,7 @@ fn what_is_no_dump_is_named() {
         (b"hello".to_vec(), "text", "java.hprof.txt"),
     ] {
         let error = Dump::of(&file).try_open().unwrap_err();
-        let (said, advice) = (error.to_string(), error.advice().unwrap_or_default());
+        let (said, advice) = (error.to_string(), hprof_cli::advice(&error).unwrap_or_default());
         assert!(matches!(error, Error::Format { .. }), "{said}");
         assert!(said.contains(named) && said.contains("dump.hprof"), "{said}");
         assert!(advice.contains(advised), "{said}: {advice}");
@@ -195,7 +195,7 @@ fn what_is_no_dump_is_named() {
         for packed in [gzip(&file, None), zstd(&file)] {
             let error = Dump::of(&packed).try_open().unwrap_err();
             assert!(matches!(error, Error::NotInside { .. }) && error.to_string().contains(named), "{error}");
-            assert_eq!(error.advice(), Some(advice), "{error}");
+            assert_eq!(hprof_cli::advice(&error), Some(advice), "{error}");
         }
     }
 }
@@ -222,7 +222,7 @@ fn what_is_no_file_is_named() {
     ] {
         let error = Heap::open(&path, &dump.options(), &hprof_index::Quiet).unwrap_err();
         assert!(matches!(error, Error::Open(_)) && error.to_string().contains(words), "{error}");
-        assert!(error.advice().is_some(), "{error}");
+        assert!(hprof_cli::advice(&error).is_some(), "{error}");
     }
 }
 

@@ -13,9 +13,9 @@ use super::library;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli run -- java -jar app.jar
-  hprof-cli run --heap sites --depth 16 --file sites.txt -- java -jar app.jar
+  hprof-cli run --heap sites --depth 16 -o sites.txt -- java -jar app.jar
   hprof-cli run --cpu samples --options interval=5,thread=y -- java Main
-  hprof-cli run --heap dump --format b --file heap.hprof -- mvn test";
+  hprof-cli run --heap dump --format b -o heap.hprof -- mvn test";
 
 /// Start a program with the HPROF agent
 ///
@@ -39,30 +39,32 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", help_heading = "Agent")]
     cpu: Option<Cpu>,
 
-    /// Format of the recording: a for text, b for binary
-    #[arg(long, value_name = "FORMAT", help_heading = "Agent")]
+    /// Output format: a for text, b for binary
+    #[arg(short, long, value_name = "FORMAT", help_heading = "Agent")]
     format: Option<FormatOption>,
 
-    /// Depth of stack traces
+    /// Maximum depth: the innermost frames of each stack trace that are recorded
     #[arg(long, value_name = "N", help_heading = "Agent", value_parser = clap::value_parser!(u16).range(0..))]
     depth: Option<u16>,
 
-    /// Write the recording to FILE
+    /// Write to FILE: the recording
     #[arg(
+        short,
         long,
+        alias = "file",
         value_name = "FILE",
         value_hint = clap::ValueHint::FilePath,
         conflicts_with = "net",
         help_heading = "Agent"
     )]
-    file: Option<String>,
+    output: Option<String>,
 
     /// Send the recording to `hprof-cli listen`
     #[arg(long, value_name = "HOST:PORT", help_heading = "Agent")]
     net: Option<String>,
 
     /// More options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...
-    #[arg(short, long, value_name = "OPTIONS", help_heading = "Agent")]
+    #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Agent")]
     options: Option<String>,
 
     /// The command that starts the program, with its arguments
@@ -108,6 +110,15 @@ impl Args {
             !self.exact || matches!(self.heap, Some(Heap::Sites)),
             "--exact is about --heap sites; heap dumps know of each object where it was allocated anyway"
         );
+        // What `-o` was once: a recording in a file of that name is not what was meant.
+        let file = self.output.as_deref().unwrap_or_default();
+        if let Some((key, _)) = file.split_once('=')
+            && library::is_option(key)
+        {
+            anyhow::bail!(
+                "{file} is an option of the agent, and --output a file: use --options {file}, or -o ./{file}"
+            );
+        }
         let word =
             |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
         let pairs = [
@@ -115,7 +126,7 @@ impl Args {
             ("cpu", word(self.cpu.and_then(|cpu| cpu.to_possible_value()))),
             ("format", word(self.format.and_then(|format| format.to_possible_value()))),
             ("depth", self.depth.map(|depth| depth.to_string())),
-            ("file", self.file.clone()),
+            ("file", self.output.clone()),
             ("net", self.net.clone()),
         ];
         let mut options = Vec::new();
@@ -213,6 +224,23 @@ fn start(mut command: Command, program: &str) -> anyhow::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_agent_are_no_files() {
+        let options = |words: &[&str]| {
+            let line = ["hprof-cli", "run"].into_iter().chain(words.iter().copied()).chain(["--", "java"]);
+            let matches = crate::cli::command().try_get_matches_from(line).ok()?;
+            let args = <Args as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
+            Some(args.agent_options().map_err(|error| error.to_string()))
+        };
+        for words in [&["-o", "a.hprof"][..], &["--output", "a.hprof"], &["--file", "a.hprof"]] {
+            assert_eq!(options(words), Some(Ok("file=a.hprof".to_owned())), "{words:?}");
+        }
+        assert_eq!(options(&["-o", "a=5"]), Some(Ok("file=a=5".to_owned())));
+        assert_eq!(options(&["-o", "./interval=5"]), Some(Ok("file=./interval=5".to_owned())));
+        let wrong = options(&["-o", "interval=5"]).and_then(Result::err).unwrap_or_default();
+        assert!(wrong.contains("use --options interval=5"), "{wrong}");
+    }
 
     #[test]
     fn launchers() {

@@ -58,8 +58,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "sort", help_heading = "Output")]
     tree: bool,
 
-    /// Maximum depth of the tree; 0 for no limit [default: 2 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "D", requires = "tree", help_heading = "Output")]
+    /// Maximum depth: the levels of the tree; 0 for all [default: 2 in a table, all in JSON and CSV]
+    #[arg(long, value_name = "N", requires = "tree", help_heading = "Output")]
     depth: Option<u32>,
 
     /// Sort order

@@ -84,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     heap: Option<String>,
 
-    /// Also show the retained size of each row, from the dominator tree
+    /// Also show retained sizes, from the dominator tree
     #[arg(long, conflicts_with = "layout", help_heading = "Output")]
     retained: bool,
 

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// List classes that several loaders define under the same name, instead of loaders
+    /// Show only duplicates: classes that several loaders define under the same name, instead of loaders
     #[arg(long, conflicts_with = "sort", help_heading = "Filter")]
     duplicates: bool,
 
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "duplicates", help_heading = "Output")]
     details: bool,
 
-    /// Sort order of the loaders
+    /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
     sort: SortBy,
 

@@ -40,7 +40,7 @@ impl PairInput {
         for file in self.recorded() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
                 anyhow::bail!(
-                    "{} is a text report, and this --by needs binary dumps; --by class, package and loader compare the HEAP \
+                    "{} is a text report, and this --group-by needs binary dumps; --group-by class, package and loader compare the HEAP \
                      DUMP of a text report",
                     file.input.path().display()
                 );

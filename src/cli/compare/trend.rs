@@ -30,7 +30,7 @@ use crate::cli::shared::several::{OneDump, SeveralInput};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend monday.hprof tuesday.hprof wednesday.hprof
-  hprof-cli trend heap-*.hprof --by class
+  hprof-cli trend heap-*.hprof --group-by class
   hprof-cli trend heap-*.hprof --all --min-change 1MiB
   hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every_step\")'";
 
@@ -44,8 +44,8 @@ enum By {
     Classes(GroupBy),
 }
 
-/// The words of `--by`.
-const BY: &[Key<By>] = &[
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<By>] = &[
     ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
     ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
     ("package", By::Classes(GroupBy::Package), "Packages"),
@@ -67,7 +67,7 @@ const ORDER: &[Key<Order>] =
 ///
 /// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every
 /// step, and what has grown and stopped. What rises and falls is no leak, and left out; --all shows it too.
-/// Places are those of `diff --by place`: what they retain counts; of classes the shallow bytes count. The exit code is 1 if
+/// Places are those of `diff --group-by place`: what they retain counts; of classes the shallow bytes count. The exit code is 1 if
 /// nothing grows.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
@@ -79,20 +79,27 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
     order: Order,
 
-    /// What to compare
-    #[arg(long, value_name = "WHAT", value_parser = keys(BY), default_value = "place", help_heading = "Output")]
-    by: By,
+    /// Group rows by this key: what is compared
+    #[arg(
+        long,
+        alias = "by",
+        value_name = "KEY",
+        value_parser = keys(GROUP_BY),
+        default_value = "place",
+        help_heading = "Output"
+    )]
+    group_by: By,
 
-    /// Only classes that match PATTERN; with --by class, package, loader
+    /// Only classes that match PATTERN; with --group-by class, package, loader
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Leave out what has changed by less from the first dump to the last, for example 1MiB [default: a thousandth of the
-    /// largest heap if it grows in every step, else a hundredth]
+    /// Leave out smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
+    /// heap if it grows in every step, else a hundredth]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
-    /// Also show what rises and falls
+    /// Leave nothing out: also show what rises and falls
     #[arg(long, help_heading = "Filter")]
     all: bool,
 
@@ -137,12 +144,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "trend compares three or more dumps, and {dumps} were given; `hprof-cli diff` compares two"
     );
     anyhow::ensure!(
-        args.patterns.is_empty() || args.by != By::Place,
-        "--class has no meaning with --by place; omit it, or use --by class"
+        args.patterns.is_empty() || args.group_by != By::Place,
+        "--class has no meaning with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
     let which = if args.all { Which::All } else { Which::Growing };
-    let (source, rows, least) = match args.by {
+    let (source, rows, least) = match args.group_by {
         By::Place => by_place(args, &inputs, which)?,
         By::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
     };
@@ -151,7 +158,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let lines = shown.map(|row| Line { row, hours });
     let beside = Beside { dumps: &source.all, least, hours };
     let width = place_lines::width(&args.output);
-    let mut answer = Answer::new(columns(args.by, width), lines)
+    let mut answer = Answer::new(columns(args.group_by, width), lines)
         .beside(&beside_columns(), &beside)
         .matching(rows.len() as u64, "rows")
         .without_rows(NoRows::Nothing);
@@ -369,13 +376,13 @@ pub(crate) fn declared() -> Vec<Declared> {
     };
     [
         (
-            "`--by place`",
+            "`--group-by place`",
             "The default. A row is a place; none contains another. The exit code is 1 if there are no rows.",
             By::Place,
         ),
-        ("`--by class`", "A row is a class.", By::Classes(GroupBy::Class)),
-        ("`--by package`", "A row is a package.", By::Classes(GroupBy::Package)),
-        ("`--by loader`", "A row is the class loaders of one name.", By::Classes(GroupBy::Loader)),
+        ("`--group-by class`", "A row is a class.", By::Classes(GroupBy::Class)),
+        ("`--group-by package`", "A row is a package.", By::Classes(GroupBy::Package)),
+        ("`--group-by loader`", "A row is the class loaders of one name.", By::Classes(GroupBy::Loader)),
     ]
     .map(declared)
     .to_vec()

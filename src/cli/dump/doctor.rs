@@ -13,6 +13,8 @@ use hprof_query::dump::doctor::{self, Diagnosis, Extent, Finding};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::findings;
+
+use crate::cli::shared::advice;
 use hprof_report::number::grouped;
 use hprof_report::table::Builder;
 use hprof_report::value::Value;
@@ -171,7 +173,7 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
         Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("there is no one place"),
         Column::of(names::SKIPPED_BYTES, |row: &Row<'a>| row.skipped_bytes.into()),
         Column::of(names::MEANS, |row: &Row<'a>| findings::means(row).into()),
-        Column::of(names::ADVICE, |row: &Row<'a>| findings::advice(row.subject).into()),
+        Column::of(names::ADVICE, |row: &Row<'a>| advice::finding(row.subject).into()),
     ])
 }
 
@@ -200,6 +202,6 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);
         line("  means", &findings::means(finding));
-        line("  do", findings::advice(finding.subject));
+        line("  do", advice::finding(finding.subject));
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         let name = thread.name.as_deref().filter(|name| is_typed(name)).unwrap_or(&id);
         all.push((
             "threads",
-            words(&["--name", name, "--stack", "--locals"]),
+            words(&["--thread", name, "--stack", "--locals"]),
             "what it was doing".to_owned(),
         ));
     }

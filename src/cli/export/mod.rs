@@ -34,9 +34,9 @@ use rows::{Exported, Row};
 pub(crate) use rows::declared;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli export heap.hprof --to lake --format csv
-  hprof-cli export pods/*.hprof.zst --to lake --label service=cart --label release=41
-  hprof-cli export heap.hprof --to lake --tables classes,objects,com.acme.Session
+  hprof-cli export heap.hprof --output-dir lake --format csv
+  hprof-cli export pods/*.hprof.zst --output-dir lake --label service=cart --label release=41
+  hprof-cli export heap.hprof --output-dir lake --tables classes,objects,com.acme.Session
   hprof-cli export --schema
   duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
@@ -94,7 +94,7 @@ enum Strings {
 /// values of the heap are null. `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "hprof-cli export [OPTIONS] --to <DIR> <DUMP>...\n       hprof-cli export --schema",
+    override_usage = "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema",
     mut_arg("dump", |dump| dump
         .required(false)
         .required_unless_present("schema")
@@ -107,24 +107,25 @@ pub(crate) struct Args {
 
     /// Only these tables, by name; also names of classes, each of which is a table of its objects
     /// [default: all but those of classes]
-    #[arg(long, value_name = "TABLE", value_delimiter = ',', help_heading = "Filter")]
+    #[arg(long, value_name = "TABLE,...", value_delimiter = ',', help_heading = "Filter")]
     tables: Vec<String>,
 
     /// What to write of texts and values in the heap
     #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
     strings: Strings,
 
-    /// Directory to write to; it is created if it does not exist
+    /// Write to this directory, which is created if it does not exist
     #[arg(
         long,
+        alias = "to",
         value_name = "DIR",
         value_hint = clap::ValueHint::DirPath,
         required_unless_present = "schema",
         help_heading = "Output"
     )]
-    to: Option<PathBuf>,
+    output_dir: Option<PathBuf>,
 
-    /// Format of the files [default: parquet; csv where Parquet is not built in]
+    /// Output format: that of the files [default: parquet; csv where Parquet is not built in]
     #[arg(
         short,
         long,
@@ -136,7 +137,7 @@ pub(crate) struct Args {
     )]
     format: FormatArg,
 
-    /// Name of the dump [default: the file name without .hprof and the like; -2, -3 for others of the same name]
+    /// Write under this name: that of the dump [default: the file name without .hprof and the like; -2, -3 for others of the same name]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     name: Option<String>,
 
@@ -145,7 +146,7 @@ pub(crate) struct Args {
     labels: Vec<(String, String)>,
 
     /// Print the tables with types and meaning as Markdown
-    #[arg(long, conflicts_with_all = ["to", "tables", "name", "labels"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["output_dir", "tables", "name", "labels"], help_heading = "Output")]
     schema: bool,
 
     /// Format of what is printed about the files
@@ -182,7 +183,7 @@ impl FormatArg {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // One of them is there: it is required.
-    let Some(to) = args.to.as_deref().filter(|_| !args.schema) else { return schema::print() };
+    let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print() };
     let format = args.format.format()?;
     let inputs = args.input.inputs();
     anyhow::ensure!(
@@ -250,7 +251,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Makes the directory, which is not complete from now on.
 fn begin(to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| {
-        format!("cannot create the directory {}; name one where files can be created with --to", to.display())
+        format!(
+            "cannot create the directory {}; name one where files can be created with --output-dir",
+            to.display()
+        )
     })?;
     let success = to.join(SUCCESS);
     match fs::remove_file(&success) {

@@ -7,10 +7,13 @@ use crate::cli::shared::output;
 use hprof_query::tables::definitions;
 use hprof_report::tables::schema::markdown;
 
+/// When columns that may be secret are null.
+const SECRET: &str = "without `--strings text`";
+
 /// Prints the tables.
 pub(super) fn print() -> anyhow::Result<Outcome> {
     let mut out = output::stdout();
-    out.write_all(markdown(&definitions()).trim_start().as_bytes())?;
+    out.write_all(markdown(&definitions(), SECRET).trim_start().as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)
 }
@@ -26,7 +29,7 @@ mod tests {
     /// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
     fn page(present: &str) -> Option<String> {
         let (written, _) = present.split_once(BEGIN)?;
-        Some(format!("{written}{BEGIN}{}", markdown(&definitions())))
+        Some(format!("{written}{BEGIN}{}", markdown(&definitions(), SECRET)))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::cli::shared::output;
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli man | man -l -
   hprof-cli man histo | man -l -
-  hprof-cli man --dir ~/.local/share/man/man1";
+  hprof-cli man --output-dir ~/.local/share/man/man1";
 
 /// The program, and its page.
 const ROOT: &str = "hprof-cli";
@@ -30,18 +30,18 @@ const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Command to print the page of [default: the page of hprof-cli itself]
-    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    #[arg(value_name = "COMMAND", conflicts_with = "output_dir")]
     command: Option<String>,
 
-    /// Write hprof-cli.1 and one page per command to this directory
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    dir: Option<PathBuf>,
+    /// Write to this directory: hprof-cli.1 and one page per command
+    #[arg(long, alias = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    output_dir: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut root = crate::cli::command().disable_help_subcommand(true);
     root.build();
-    if let Some(dir) = &args.dir {
+    if let Some(dir) = &args.output_dir {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let commands =
             root.get_subcommands().flat_map(|one| std::iter::once(one).chain(one.get_subcommands()));

@@ -92,7 +92,7 @@ pub(crate) struct Args {
     ///
     /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
     /// with the name of a key: `.shallow`.
-    #[arg(long, value_name = "KEY|FIELD", value_parser = order, default_value = "retained", help_heading = "Output")]
+    #[arg(long, value_name = "KEY", value_parser = order, default_value = "retained", help_heading = "Output")]
     sort: Order,
 
     #[command(flatten)]

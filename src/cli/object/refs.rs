@@ -49,15 +49,15 @@ pub(crate) struct Args {
     #[arg(value_name = "OBJECT|CLASS", help_heading = "Filter")]
     object: Selection,
 
-    /// List the referrers of the object
+    /// Show the referrers of the object
     #[arg(long, help_heading = "Filter")]
     incoming: bool,
 
-    /// List the references of the object (the default)
+    /// Show the references of the object (the default)
     #[arg(long, conflicts_with = "incoming", help_heading = "Filter")]
     outgoing: bool,
 
-    /// Group the objects by this key
+    /// Group rows by this key: the objects
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     group_by: Option<GroupBy>,
 

@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Show only duplicate strings, with wasted bytes and the classes and fields that reference them
+    /// Show only duplicates: strings, with wasted bytes and the classes and fields that reference them
     #[arg(long, help_heading = "Output")]
     duplicates: bool,
 

@@ -3,17 +3,18 @@
 //! A page is made of answers of commands, those that a shell gets: as grids, or as their JSON documents. So a page, its
 //! JSON and the command that it shows cannot disagree.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::cli::shared::advice;
 use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
 use crate::cli::shared::desk::{self, Form, Note, Said};
 use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
-use hprof_index::Error;
 use hprof_report::grid::Grid;
 
 use super::listings;
@@ -202,7 +203,7 @@ impl Failure {
     }
 
     fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
-        let advice = error.downcast_ref::<Error>().and_then(Error::advice).map(str::to_owned);
+        let advice = advice::of(error).map(Cow::into_owned);
         let said = || notes.iter().find(|note| note.kind == "hint").map(|note| note.text.clone());
         let hint = advice.or_else(said);
         let text = match error.downcast_ref::<clap::Error>() {

@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// What can be compared, as `diff --by` has it.
+/// What can be compared, as `diff --group-by` has it.
 const BY: &[&str] = &[
     "place",
     "class",
@@ -20,10 +20,15 @@ const BY: &[&str] = &[
     "waste",
 ];
 
+/// What is compared. `by` is what it was called in addresses before.
+fn by<'r>(request: &'r Request<'_>) -> &'r str {
+    request.one("group-by").or_else(|| request.one("by")).unwrap_or("place")
+}
+
 /// The question; `None` if there is no baseline.
 pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
-    let by = request.one("by").unwrap_or("place");
-    let mut ask = request.ask("diff").since(request.site.baseline.as_deref()?).option("by", by);
+    let by = by(request);
+    let mut ask = request.ask("diff").since(request.site.baseline.as_deref()?).option("group-by", by);
     for name in ["sort", "min-change"] {
         if let Some(value) = request.one(name) {
             ask = ask.option(name, value);
@@ -44,11 +49,11 @@ pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
 pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let (links, ask) = (request.links(), ask(request)?);
     let baseline = request.site.baseline.as_deref()?.to_string_lossy().into_owned();
-    let by = request.one("by").unwrap_or("place");
+    let by = by(request);
     let body = html! {
         p.dim { "Compared with " (hprof_report::escape::text(&baseline)) "." }
         form.filter action=(request.href("diff")) {
-            label { span { "By" } select name="by" { @for key in BY { option selected[by == *key] { (key) } } } }
+            label { span { "Group by" } select name="group-by" { @for key in BY { option selected[by == *key] { (key) } } } }
             label { span { "Class pattern" } input name="pattern" value=[request.one("pattern")] spellcheck="false"; }
             label.check { input type="checkbox" name="retained" value="1" checked[request.one("retained").is_some()]; span { "Retained" } }
             label.check { input type="checkbox" name="live" value="1" checked[request.one("live").is_some()]; span { "Live" } }

@@ -21,9 +21,17 @@ const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Between the frames of a zoom, in the address.
 const SEPARATOR: char = ';';
 
+/// What is drawn. `of` is what it was called in addresses before.
+fn data<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    request.one("data").or_else(|| request.one("of"))
+}
+
 fn ask(request: &Request<'_>) -> Ask {
     let mut ask = request.ask("flamegraph");
-    for name in ["of", "unit", "class", "method"] {
+    if let Some(data) = data(request) {
+        ask = ask.option("data", data);
+    }
+    for name in ["unit", "class", "method"] {
         if let Some(value) = request.one(name) {
             ask = ask.option(name, value);
         }
@@ -41,9 +49,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     let body = html! {
         p.dim { "Each box is a method, and as wide as its share; below it what it called. A click zooms." }
         form.filter action=(request.href("flamegraph")) {
-            label { span { "Of" } select name="of" {
+            label { span { "Data" } select name="data" {
                 option value="" { "–" }
-                @for of in ["cpu", "allocated", "live", "cputime"] { option selected[request.one("of") == Some(of)] { (of) } }
+                @for kind in ["cpu", "allocated", "live", "cputime"] { option selected[data(request) == Some(kind)] { (kind) } }
             } }
             label { span { "Unit" } select name="unit" {
                 @for unit in ["bytes", "objects"] { option selected[request.one("unit") == Some(unit)] { (unit) } }

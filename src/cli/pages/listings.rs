@@ -88,8 +88,8 @@ pub(crate) const LISTINGS: &[Listing] = &[
         about: "Threads, with their stacks and what the locals retain.",
         command: "threads",
         options: &[
-            "name", "state", "group", "group-of", "stack", "locals", "virtual", "platform", "sort", "depth",
-            "top",
+            "thread", "state", "group", "group-of", "stack", "locals", "virtual", "platform", "sort",
+            "depth", "top",
         ],
         argument: None,
         top: Some("100"),
@@ -117,7 +117,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Waste",
         about: "Memory spent for nothing, and the fields that hold it.",
         command: "waste",
-        options: &["kind", "by", "explain", "top"],
+        options: &["kind", "group-by", "explain", "top"],
         argument: None,
         top: None,
     },
@@ -196,7 +196,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
 ];
 
 /// The options of the dominator tree that its page takes.
-const OF_TREE: &[&str] = &["of", "group-by", "merge", "min-retained", "depth"];
+const OF_TREE: &[&str] = &["of", "group-by", "min-retained", "depth"];
 
 /// Where the answers of a command are: the path, the parameter of what stands behind the dump, and the parameters that are
 /// options.

@@ -80,7 +80,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
                     " · " (dominator(row, &links))
                     @if row.text(names::CLASS).ends_with("Thread") {
-                        " · " a href=(request.href(&format!("threads?name={of}&stack=1&locals=1"))) { "Stack, if it is a thread" }
+                        " · " a href=(request.href(&format!("threads?thread={of}&stack=1&locals=1"))) { "Stack, if it is a thread" }
                     } }
             }
             section {

@@ -16,26 +16,37 @@ use super::request::Request;
 /// Children of a node on a page.
 const CHILDREN: u64 = 50;
 
+/// The key of the whole tree.
+const CLASS_TREE: &str = "class-tree";
+
+/// How objects are put together. `merge=class` is what `class-tree` was called in addresses before.
+fn group_by<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    request.one("group-by").or_else(|| request.one("merge").map(|_| CLASS_TREE))
+}
+
 /// The question: an object or class and what it dominates, or what only roots dominate; by class if wanted.
 pub(crate) fn ask(request: &Request<'_>) -> Ask {
     let mut ask = request.ask("dominators");
     if let Some(of) = request.one("of") {
         ask = ask.option("of", of);
     }
-    for name in ["group-by", "merge", "min-retained"] {
-        if let Some(value) = request.one(name) {
-            ask = ask.option(name, value);
-        }
+    if let Some(bytes) = request.one("min-retained") {
+        ask = ask.option("min-retained", bytes);
     }
-    if request.one("group-by").is_none() {
-        ask = ask.option("depth", request.one("depth").unwrap_or("1"));
+    let (key, depth) = (group_by(request), request.one("depth"));
+    if let Some(key) = key {
+        ask = ask.option("group-by", key);
+    }
+    if matches!(key, None | Some(CLASS_TREE)) {
+        let depth = depth.or(key.is_none().then_some("1"));
+        ask = depth.into_iter().fold(ask, |ask, depth| ask.option("depth", depth));
     }
     ask.option("top", request.top(CHILDREN).to_string())
 }
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (links, ask) = (request.links(), ask(request));
-    let is_plain = request.one("group-by").is_none() && request.one("merge").is_none();
+    let is_plain = group_by(request).is_none();
     let tree = if is_plain {
         rows(request, &ask, &links)
     } else {
@@ -48,10 +59,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             label { span { "Below object or class" } input name="of" value=[of] spellcheck="false" autocomplete="off"; }
             label { span { "Group by" } select name="group-by" {
                 option value="" { "–" }
-                @for key in ["class", "package", "loader"] { option selected[request.one("group-by") == Some(key)] { (key) } }
-            } }
-            label { span { "Merge" } select name="merge" {
-                option value="" { "–" } option selected[request.one("merge") == Some("class")] { "class" }
+                @for key in ["class", "package", "loader", CLASS_TREE] { option selected[group_by(request) == Some(key)] { (key) } }
             } }
             label { span { "Depth" } input.short name="depth" value=[request.one("depth")]; }
             label { span { "Top" } input.short name="top" value=[request.one("top")]; }

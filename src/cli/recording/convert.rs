@@ -36,11 +36,11 @@ pub(crate) struct Args {
     input: Input,
 
     /// Write to FILE, which appears once it is complete [default: stdout]
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Write only these sections after the header
-    #[arg(long, value_name = "SECTION", value_delimiter = ',', help_heading = "Output")]
+    /// Only these sections, after the header
+    #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<SectionArg>,
 
     #[command(flatten)]

@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Omit rows below this fraction of all samples, for example 0.0001
+    /// Omit rows below this fraction of the total, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     top: Top,
 
-    /// Group samples by this key
+    /// Group rows by this key: the samples
     #[arg(
         long,
         value_name = "KEY",

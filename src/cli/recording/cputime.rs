@@ -43,16 +43,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only rows with a frame of a class that matches PATTERN; for calls, caller or callee
+    /// Only traces with a frame of a class that matches PATTERN; for calls, caller or callee
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only rows with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; for calls,
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; for calls,
     /// caller or callee
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Omit rows below this fraction of the total time, for example 0.0001
+    /// Omit rows below this fraction of the total, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 

@@ -29,14 +29,14 @@ use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof -o cpu.svg
-  hprof-cli flamegraph java.hprof --of allocated --class 'com.acme.**' -o allocated.svg
-  hprof-cli flamegraph java.hprof.txt --of live --unit objects --reverse -o live.svg
+  hprof-cli flamegraph java.hprof --data allocated --class 'com.acme.**' -o allocated.svg
+  hprof-cli flamegraph java.hprof.txt --data live --unit objects --reverse -o live.svg
   hprof-cli flamegraph java.hprof --by-thread --format folded > cpu.folded
   hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
-/// The words of `--of`.
-const OF: &[Key<Of>] = &[
+/// The words of `--data`.
+const DATA: &[Key<Of>] = &[
     ("cpu", Of::Cpu, "CPU SAMPLES"),
     ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
     ("live", Of::Live, "Allocation sites, only live objects"),
@@ -65,7 +65,7 @@ const COLORS: &[Key<Palette>] = &[
 ///
 /// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a
 /// self-contained SVG for browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of
-/// the objects is the innermost frame. Dumps of HotSpot contain no allocation sites; --of live then
+/// the objects is the innermost frame. Dumps of HotSpot contain no allocation sites; --data live then
 /// shows the classes of the objects without stacks. With --baseline, a differential flame graph: widths
 /// are of the file, colors of the difference to an older one.
 #[derive(Debug, clap::Args)]
@@ -73,9 +73,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Older recording to compare with: frames that weigh more in themselves are red, less are blue
+    /// Compare with this older dump, or recording: frames that weigh more in themselves are red, less are blue
     ///
-    /// Runs differ in length: weights of OLD are scaled to the total of the file, but for --of live. Generated
+    /// Runs differ in length: weights of OLD are scaled to the total of the file, but for --data live. Generated
     /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of
     /// OLD, then that of the file. What only OLD has is not in the SVG, which says how much it is.
     #[arg(
@@ -88,8 +88,8 @@ pub(crate) struct Args {
     baseline: Option<PathBuf>,
 
     /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
-    #[arg(long, value_name = "WHAT", value_parser = keys(OF), help_heading = "Filter")]
-    of: Option<Of>,
+    #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
+    data: Option<Of>,
 
     /// Unit of allocated and live
     #[arg(
@@ -101,15 +101,15 @@ pub(crate) struct Args {
     )]
     unit: SiteUnit,
 
-    /// Only stacks with a frame, or with objects, of a class that matches PATTERN, for example `com.acme.**`, `byte[]`
+    /// Only traces with a frame of a class that matches PATTERN, or with objects of it, for example `com.acme.**`, `byte[]`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only stacks with a frame of a method that matches PATTERN, for example `HashMap.put`, `<init>`
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put`, `<init>`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Use only the N innermost frames of each stack; 0 for all
+    /// Maximum depth: the N innermost frames of each stack; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Filter")]
     depth: usize,
 
@@ -130,7 +130,7 @@ pub(crate) struct Args {
     format: FormatArg,
 
     /// Write to FILE, which appears once it is complete [default: stdout]
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
     /// Title [default: the file name and the data drawn]
@@ -181,10 +181,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(Opened::open(input, args.of)?);
+        files.push(Opened::open(input, args.data)?);
     }
     let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
-    let found = match args.of {
+    let found = match args.data {
         Some(of) => Some(of).filter(held),
         None => files.first().and_then(|file| file.held.iter().copied().find(held)),
     };
@@ -194,8 +194,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         false => Outcome::No,
     };
     let Some(of) = found else {
-        let lacks = |file: &&Opened| args.of.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
-        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.of));
+        let lacks = |file: &&Opened| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
         if !files.iter().any(|file| lacks(&file)) {
             args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
         }
@@ -257,8 +257,8 @@ impl Opened {
             Some(Of::Allocated) => format!("{path} records no allocation sites"),
             Some(Of::Live) => format!("{path} contains no sites and no objects"),
         };
-        let words = self.held.iter().flat_map(|of| OF.iter().filter(move |(_, known, _)| known == of));
-        let others: Vec<String> = words.map(|(word, ..)| format!("--of {word}")).collect();
+        let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
+        let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
         self.input.note(&match others.split_last() {
             None => has,
             Some((last, [])) => format!("{has}; {last} shows what it contains"),

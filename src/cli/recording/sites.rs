@@ -51,15 +51,15 @@ pub(crate) struct Args {
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Only sites with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only sites with these trace serial numbers
+    /// Only traces with these serial numbers
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Filter")]
     trace: Vec<u32>,
 
-    /// Omit sites below this fraction of all live and of all allocated bytes, for example 0.0001
+    /// Omit rows below this fraction of the total, of live and of allocated bytes, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 

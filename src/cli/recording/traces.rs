@@ -53,11 +53,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only traces of the thread with this serial number or object ID, or whose name contains THREAD or matches it with `*`
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this serial number or object ID: their traces
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadFilter>,
 
-    /// Show only the N innermost frames of each trace; 0 for all [default: 0]
+    /// Maximum depth: the N innermost frames of each trace; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 

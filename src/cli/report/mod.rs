@@ -28,7 +28,7 @@ use sections::Section;
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli report heap.hprof -o report.html
   hprof-cli report heap.hprof -o report.html --no-values
-  hprof-cli report new.hprof --compare old.hprof -o report.html
+  hprof-cli report new.hprof --baseline old.hprof -o report.html
   hprof-cli report heap.hprof --format markdown --sections overview,suspects
   hprof-cli report heap.hprof --format json -o report.json";
 
@@ -46,24 +46,30 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Say what grew since this older dump
-    #[arg(long, value_name = "OLD", help_heading = "Input")]
-    compare: Option<PathBuf>,
+    /// Compare with this older dump: the report says what grew
+    #[arg(
+        long,
+        alias = "compare",
+        value_name = "OLD",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "Input"
+    )]
+    baseline: Option<PathBuf>,
 
     /// Only these sections, in this order
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Output")]
+    #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
 
     /// Leave out what objects hold: texts, numbers, map keys, names of threads and class loaders, properties, arguments
     #[arg(long, help_heading = "Output")]
     no_values: bool,
 
-    /// File to write [default: standard output]
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    /// Write to FILE, which appears once it is complete [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FORMAT", default_value = "html", help_heading = "Output")]
     format: Format,
 }
 
@@ -110,7 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.format != Format::Html || args.output.is_some() || !io::stdout().is_terminal(),
         "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
     );
-    let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.compare.as_deref()).collect();
+    let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.baseline.as_deref()).collect();
     // Before a long read: a file that cannot be written is known at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
     desk::set_up(None, args.no_values);
@@ -152,7 +158,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Looks what is in the file. What cannot be opened ends here.
 fn about(args: &Args) -> anyhow::Result<About> {
-    let site = Site::new(vec![args.input.path().to_owned()], args.compare.clone(), args.input.words());
+    let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let mut about = About {
         site,
         hides_values: args.no_values,

@@ -18,7 +18,7 @@ pub(super) enum Section {
     Dominators,
     /// Classes by retained size
     Histogram,
-    /// What grew since the dump of --compare
+    /// What grew since the dump of --baseline
     Comparison,
     /// Threads with stacks
     Threads,
@@ -93,7 +93,7 @@ impl Section {
             Self::Histogram => vec![one("histo").flag("retained").option("top", "150")],
             Self::Comparison => {
                 let Some(old) = &about.site.baseline else { return Vec::new() };
-                let diff = |by: &str| one("diff").since(old).option("by", by).option("top", "40");
+                let diff = |by: &str| one("diff").since(old).option("group-by", by).option("top", "40");
                 vec![diff("place"), diff("class")]
             }
             Self::Threads => vec![one("threads").flag("stack").option("top", "100").option("depth", "30")],

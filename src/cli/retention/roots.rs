@@ -41,11 +41,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Only roots of these kinds: jni-global, java-frame, sticky-class, thread-object, ...
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = "Filter")]
+    /// Only these kinds: jni-global, java-frame, sticky-class, thread-object, ...
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind, help_heading = "Filter")]
     kind: Vec<RootKind>,
 
-    /// Only roots of threads whose name contains THREAD or matches it with `*`, or of the thread with this object ID
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this object ID: their roots
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadPattern>,
 

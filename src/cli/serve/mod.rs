@@ -25,7 +25,7 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
-use crate::cli::shared::args::index_dir_word;
+use crate::cli::shared::args::{IndexDir, index_dir_word};
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -48,21 +48,26 @@ pub(crate) struct Args {
     #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
     dumps: Vec<PathBuf>,
 
-    /// Compare the dumps with this older one
-    #[arg(long, value_name = "OLD", help_heading = "Input")]
+    /// Compare with this older dump
+    #[arg(long, value_name = "OLD", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     baseline: Option<PathBuf>,
 
-    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "Index")]
-    index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    index: IndexDir,
 
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
     port: u16,
 
     /// Address to listen on; beyond loopback it needs --allow-remote
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Server")]
-    listen: IpAddr,
+    #[arg(
+        long,
+        alias = "listen",
+        value_name = "ADDRESS",
+        default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST),
+        help_heading = "Server"
+    )]
+    address: IpAddr,
 
     /// Let other machines in: whoever has the token sees all of the heap, unencrypted on its way
     #[arg(long, help_heading = "Server")]
@@ -106,7 +111,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 impl Args {
     fn site(&self) -> Site {
-        let index_dir = self.index_dir.iter().map(|dir| index_dir_word(dir));
+        let index_dir = self.index.given().into_iter().map(index_dir_word);
         Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
     }
 }
@@ -120,22 +125,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
     }
     anyhow::ensure!(
-        args.listen.is_loopback() || args.allow_remote,
+        args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines, and the heap may contain secrets; use `ssh -L`, or add --allow-remote",
-        args.listen
+        args.address
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(serve(args, site))
 }
 
 async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
-    let address = SocketAddr::new(args.listen, args.port);
+    let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
     let address = listener.local_addr()?;
     let access =
-        access::Access::new(args.allow_remote, [args.host.clone(), vec![args.listen.to_string()]].concat())?;
+        access::Access::new(args.allow_remote, [args.host.clone(), vec![args.address.to_string()]].concat())?;
     let url = format!("http://{address}/?token={}", access.token());
     let limits = questions::Limits {
         time: args.question_time,

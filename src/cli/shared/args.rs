@@ -51,17 +51,8 @@ pub(crate) struct Input {
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
-    #[arg(
-        long,
-        value_name = "DIR",
-        value_hint = clap::ValueHint::DirPath,
-        help_heading = "Index",
-        env = INDEX_DIR,
-        hide_env_values = true,
-        value_parser = index_dir_parser()
-    )]
-    index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    index: IndexDir,
 
     /// Memory budget for building an index, for example 2GiB [default: what is available]
     ///
@@ -79,6 +70,29 @@ pub(crate) struct Input {
     /// No progress bar and no notes on stderr; warnings about damage are still printed
     #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) quiet: bool,
+}
+
+/// Where indexes are.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct IndexDir {
+    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
+        help_heading = "Index",
+        env = INDEX_DIR,
+        hide_env_values = true,
+        value_parser = index_dir_parser()
+    )]
+    index_dir: Option<PathBuf>,
+}
+
+impl IndexDir {
+    /// The directory, if one was given: an empty variable is as good as none.
+    pub(crate) fn given(&self) -> Option<&Path> {
+        self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
+    }
 }
 
 /// How a dump is opened with its graph.
@@ -159,8 +173,7 @@ impl Input {
 
     /// The directory for indexes of files, if one was given.
     fn asked_index_dir(&self) -> Option<&Path> {
-        // An empty variable is as good as none.
-        self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
+        self.index.given()
     }
 
     /// The directory for indexes, if it was given by the option: what the environment says later commands know as well.

@@ -1,6 +1,8 @@
 //! Options whose values are words: `--sort retained`, `--group-by package`. Each word stands beside what it means, so that
 //! questions need no copy of their own enums for the command line.
 
+use std::ffi::OsStr;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A word of an option: as it is typed, what it means, what help says of it, if it says anything.
@@ -14,8 +16,40 @@ pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
         let word = PossibleValue::new(*word);
         if help.is_empty() { word } else { word.help(*help) }
     });
-    PossibleValuesParser::new(words).try_map(move |word| {
-        let found = keys.iter().find(|(known, ..)| *known == word);
-        found.map(|(_, value, _)| *value).ok_or("not one of the words")
-    })
+    KeyParser { keys, words: PossibleValuesParser::new(words) }
+}
+
+/// The word that means `wanted`.
+pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Key<T>], wanted: T) -> &'static str {
+    keys.iter().find(|(_, value, _)| *value == wanted).map_or("", |(word, ..)| word)
+}
+
+/// Words in kebab-case. Answers spell them in snake_case, so a word copied from there is read as well.
+#[derive(Clone)]
+struct KeyParser<T: 'static> {
+    keys: &'static [Key<T>],
+    words: PossibleValuesParser,
+}
+
+impl<T: Copy + Send + Sync + 'static> TypedValueParser for KeyParser<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let find =
+            |typed: &str| self.keys.iter().find(|(word, ..)| *word == typed).map(|(_, value, _)| *value);
+        if let Some(found) = value.to_str().and_then(|text| find(&text.replace('_', "-"))) {
+            return Ok(found);
+        }
+        let word = self.words.parse_ref(command, argument, value)?;
+        find(&word).ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidValue).with_cmd(command))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.words.possible_values()
+    }
 }

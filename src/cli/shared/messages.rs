@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hprof_index::model::problem::Severity;
 use hprof_index::model::summary::Summary;
-use hprof_index::{Error, Heap, ObjectGraph};
+use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
@@ -14,10 +14,10 @@ use hprof_query::objects::selection::{Selection, ThreadPattern, What};
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::threads::Answer as Threads;
 use hprof_report::ink::Ink;
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
 
-use super::{desk, object, spool, terminal};
+use super::{advice, desk, object, spool, terminal};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -25,8 +25,8 @@ const SHOWN: usize = 5;
 /// Says why the program ends.
 pub(crate) fn error(error: &anyhow::Error) {
     line("error", &format!("{error:#}"));
-    if let Some(advice) = error.downcast_ref::<Error>().and_then(Error::advice) {
-        line("hint", advice);
+    if let Some(advice) = advice::of(error) {
+        line("hint", &advice);
     }
 }
 
@@ -51,10 +51,13 @@ pub(crate) fn usage(error: &clap::Error) {
 /// Says what there is to say of an opened dump, apart from the answer.
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {
+        heap.notes().iter().for_each(|note| line("note", note));
         // What is made of a pipe is gone when this ends: there is nothing to remove.
-        let is_told =
-            |note: &&String| spool::index_dir(heap.path()).is_none() || !note.starts_with("unpacked");
-        heap.notes().iter().filter(is_told).for_each(|note| line("note", note));
+        let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
+        if let Some((path, bytes)) = copy {
+            let (path, size) = (path.display(), human_bytes(bytes));
+            line("note", &format!("unpacked into {path} ({size}); `hprof-cli index --remove` removes it"));
+        }
     }
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();

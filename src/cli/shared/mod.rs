@@ -1,5 +1,6 @@
 //! What commands share: arguments, opening, stdout and stderr.
 
+pub(crate) mod advice;
 pub(crate) mod args;
 pub(crate) mod commands;
 pub(crate) mod desk;

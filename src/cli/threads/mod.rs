@@ -26,11 +26,11 @@ use super::shared::terminal::{self, ColorArg};
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli threads heap.hprof --name 'http-*' --stack --locals
+  hprof-cli threads heap.hprof --thread 'http-*' --stack --locals
   hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
   hprof-cli threads heap.hprof --group --locals
   hprof-cli threads heap.hprof --format text > threads.txt
-  hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
+  hprof-cli threads java.hprof.txt --started --thread 'pool-*' --sort serial";
 
 /// What a thread is marked with that ran into an OutOfMemoryError.
 const OUT_OF_MEMORY: &str = "OutOfMemoryError";
@@ -90,12 +90,12 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output", conflicts_with_all = ["state", "virtual", "platform", "stack", "depth", "locals"])]
     started: bool,
 
-    /// Only threads whose name contains PATTERN or matches it with `*`, or with this object ID
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    name: Option<ThreadPattern>,
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this object ID
+    #[arg(long, alias = "name", value_name = "THREAD", help_heading = "Filter")]
+    thread: Option<ThreadPattern>,
 
     /// Only threads in these states: new, runnable, blocked, waiting, timed-waiting, terminated
-    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state, help_heading = "Filter")]
+    #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state, help_heading = "Filter")]
     state: Vec<State>,
 
     /// Only virtual threads
@@ -107,14 +107,14 @@ pub(crate) struct Args {
     platform: bool,
 
     /// Only the threads that --group puts into one group with the thread of this object ID
-    #[arg(long, value_name = "ID", value_parser = group_of, conflicts_with = "started", help_heading = "Filter")]
+    #[arg(long, value_name = "OBJECT", value_parser = group_of, conflicts_with = "started", help_heading = "Filter")]
     group_of: Option<ObjectId>,
 
-    /// Show the stack of each thread in a table; other formats always include it
+    /// Show the stack trace of each row, in a table; other formats always include it
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Show only the N innermost frames of each stack; 0 for all [default: 0]
+    /// Maximum depth: the N innermost frames of each stack; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
@@ -177,7 +177,7 @@ fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
         "started threads are sorted by serial or name; use --sort serial or --sort name"
     );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
-    let question = started_threads::Question { name: args.name.clone(), sort_by, top };
+    let question = started_threads::Question { name: args.thread.clone(), sort_by, top };
     started::run(&args.input, &question, format, terminal::style_of(args.color))
 }
 
@@ -206,7 +206,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     };
     let has_stacks = format != Format::Table || args.stack || args.locals || args.depth.is_some();
     let question = Question {
-        name: args.name.clone(),
+        name: args.thread.clone(),
         states: args.state.clone(),
         kind,
         group_of: args.group_of,
@@ -238,7 +238,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
 /// What the threads of groups are filtered by, as a page of threads is asked.
 fn filters(args: &Args) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(args.name.as_ref().map(|name| ("name", name.to_string())));
+    query.extend_pairs(args.thread.as_ref().map(|name| ("thread", name.to_string())));
     query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
     query.extend_pairs(args.r#virtual.then_some(("virtual", "1")));
     query.extend_pairs(args.platform.then_some(("platform", "1")));

@@ -1,6 +1,6 @@
 //! Measurements of a scan as stored in a summary: distances and lengths of arrays.
 
-use super::measurements::{
+use crate::model::measurements::{
     ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, SHORT, array_kind, element_of_kind,
 };
 use crate::model::summary::{ClassNumber, Summary};

@@ -1,8 +1,7 @@
-//! Sizes of objects: measurements of a scan, the layout that explains them, and the sizes that it gives to
+//! Sizes of objects: the layout that explains the measurements of a scan, and the sizes that it gives to
 //! every class.
 
 pub mod fit;
 pub mod measured;
-pub mod measurements;
 pub mod object_layout;
 pub mod sizes;

@@ -13,8 +13,8 @@ use hprof_parser::BasicType;
 
 use super::fit::{self, Fit, LayoutSource, STACK_CHUNK, Shapes};
 use super::measured;
-use super::measurements::Lengths;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
+use crate::model::measurements::Lengths;
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassKind;
 

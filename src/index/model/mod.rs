@@ -1,7 +1,8 @@
-//! Data about a dump that needs no access to single objects: summary, tables, problems.
+//! Data about a dump that needs no access to single objects: summary, tables, measurements, problems.
 
 pub mod class_table;
 pub(crate) mod dangling;
+pub mod measurements;
 pub mod problem;
 pub mod summary;
 pub mod tables;

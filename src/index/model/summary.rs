@@ -10,7 +10,7 @@ use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
-use crate::layout::measurements::PRIMITIVE_LENGTHS;
+use crate::model::measurements::PRIMITIVE_LENGTHS;
 use crate::storage::column::IndexColumn;
 use crate::storage::id_map::IdMap;
 use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, Version};

@@ -362,13 +362,13 @@ impl ClassRow {
     }
 }
 
-impl From<crate::layout::measurements::Distance> for DistanceRow {
-    fn from(distance: crate::layout::measurements::Distance) -> Self {
+impl From<crate::model::measurements::Distance> for DistanceRow {
+    fn from(distance: crate::model::measurements::Distance) -> Self {
         Self { min: distance.min.into(), hits: distance.hits.into(), seen: distance.seen.into() }
     }
 }
 
-impl From<DistanceRow> for crate::layout::measurements::Distance {
+impl From<DistanceRow> for crate::model::measurements::Distance {
     fn from(row: DistanceRow) -> Self {
         Self { min: row.min.get(), hits: row.hits.get(), seen: row.seen.get() }
     }

@@ -11,7 +11,7 @@ use crate::layout::sizes::Sizes;
 use crate::model::dangling::MissingCounter;
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, NONE};
-use crate::scan::source::DumpBytes;
+use crate::records::source::DumpBytes;
 use crate::storage::scratch::ScratchArena;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};

@@ -19,8 +19,8 @@ use super::address_index::AddressIndex;
 use super::object_table::{BLOCK, Hop, Places, width};
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::Summary;
-use crate::scan::chunks::Plan;
-use crate::scan::source::DumpBytes;
+use crate::records::chunks::Plan;
+use crate::records::source::DumpBytes;
 use crate::storage::scratch::{Array, ScratchArena, atomic_u64};
 use hprof_input::progress::Progress;
 

@@ -1,6 +1,6 @@
 //! What is known of the record of an object by its class, before it is read: its size, and where its references are.
 
-use crate::layout::measurements::array_kind;
+use crate::model::measurements::array_kind;
 use hprof_parser::{BasicType, ObjectId, be_u32};
 
 use crate::layout::fit;

@@ -18,7 +18,7 @@ use crate::graph::adjacency::Encoded;
 use crate::graph::numbers;
 use crate::graph::order::Weights;
 use crate::model::dangling::{MissingCounter, MissingObjects};
-use crate::scan::chunks::{Ascending, Plan};
+use crate::records::chunks::{Ascending, Plan};
 use crate::storage::scratch::Array;
 use hprof_input::progress::Progress;
 use hprof_parser::ObjectId;

@@ -1,4 +1,4 @@
-//! Why a dump cannot be opened, and what to do about it.
+//! Why a dump cannot be opened.
 
 use std::fmt;
 use std::io;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use super::estimate::NoDisk;
 use crate::objects::address_index::TooManyObjects;
-use crate::scan::error::NoSuchHeapDump;
+use crate::records::error::NoSuchHeapDump;
 use crate::storage::human_bytes::HumanBytes;
-use crate::storage::memory::{Limit, NoMemory};
+use crate::storage::memory::NoMemory;
 use hprof_input::file::OpenError;
 use hprof_input::packed::{Compression, Members, Size};
+use hprof_parser::FormatError;
 use hprof_parser::sniff::Looks;
-use hprof_parser::{FormatError, FormatErrorKind};
 
 /// Why a dump cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -133,105 +133,6 @@ pub enum Error {
         /// How many.
         error: TooManyObjects,
     },
-}
-
-/// What to do where there is no memory to unpack with.
-const NO_MEMORY_TO_UNPACK: &str =
-    "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
-
-impl Error {
-    /// What to do next, in one line.
-    pub fn advice(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Open(OpenError::Directory(_)) => "name the dump file, not its directory",
-            Self::Open(OpenError::NotAFile(_)) => {
-                "save the dump to a file first: it is memory-mapped and read more than once"
-            }
-            Self::Open(OpenError::Io { error, .. }) => match error.kind() {
-                io::ErrorKind::NotFound => "check the path",
-                // A limit of addresses: a map of a file takes as many as the file has bytes.
-                io::ErrorKind::OutOfMemory => {
-                    "the file is memory-mapped, which takes as much address space as it has bytes: raise the limit, for example: ulimit -v unlimited"
-                }
-                io::ErrorKind::PermissionDenied => {
-                    "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
-                }
-                _ => return None,
-            },
-            Self::Format { looks, error, .. } => match error.kind() {
-                FormatErrorKind::Empty => {
-                    "the JVM has not written it yet, or the disk was full: make a new dump"
-                }
-                FormatErrorKind::HeaderCut | FormatErrorKind::IdSize(_) => {
-                    "the file is truncated or damaged at its start: copy it again or make a new dump"
-                }
-                _ => looks.advice(),
-            },
-            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
-                "or compress it with a smaller window: zstd --long FILE"
-            }
-            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::OutOfMemory => {
-                NO_MEMORY_TO_UNPACK
-            }
-            Self::Unpack { error, .. } if error.kind() == io::ErrorKind::OutOfMemory => NO_MEMORY_TO_UNPACK,
-            Self::NotInside { looks: Some(looks), .. } => looks.advice(),
-            Self::NotInside { error: Some(_), .. } => {
-                "the file is truncated or damaged at its start: copy it again or make a new dump"
-            }
-            Self::NotInside { .. } => {
-                "the file to compress was missing, or the disk was full: make a new dump"
-            }
-            Self::NoSuchHeapDump { .. } => "omit --heap-dump to read the last one",
-            Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
-            Self::Unpack { .. } => {
-                "name a directory with enough space with --index-dir DIR, or unpack it yourself"
-            }
-            Self::Spool { .. } => {
-                "name a directory with enough space with --index-dir DIR, or save the dump to a file first"
-            }
-            Self::NoRoom { .. } => {
-                "name a directory on a disk with more space with --index-dir DIR, or unpack it yourself"
-            }
-            Self::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
-                "extract one of them: unzip -p ARCHIVE NAME > FILE"
-            }
-            Self::Members { members, .. } if members.dump_count > 1 => {
-                "extract one of them: tar -xOf ARCHIVE NAME > FILE"
-            }
-            Self::Members { compression: Compression::Zip, .. } => {
-                "list its files: unzip -l ARCHIVE; extract one: unzip -p ARCHIVE NAME > FILE"
-            }
-            Self::Members { .. } => {
-                "list its files: tar -tvf ARCHIVE; extract one: tar -xOf ARCHIVE NAME > FILE"
-            }
-            Self::WriteIndex { error, .. } => match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                    "free space there, or name another directory with --index-dir"
-                }
-                io::ErrorKind::OutOfMemory => {
-                    "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
-                }
-                io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
-                _ => "name a writable directory with --index-dir",
-            },
-            Self::RemoveIndex { error, .. } => match error.kind() {
-                io::ErrorKind::TimedOut => "end that process, then run this again",
-                _ => "run this as a user who may write there, or remove the directory yourself",
-            },
-            Self::NoMemory { error, .. } => match error.available.limit {
-                Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
-                Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
-                Limit::Addresses => {
-                    "raise the limit, for example: ulimit -v unlimited; memory-mapped files count towards it"
-                }
-                Limit::Free | Limit::Group => {
-                    "free some memory, use --threads 1, or set --memory SIZE if more is available"
-                }
-            },
-            Self::NoDisk { .. } => "name a directory on a disk with more space with --index-dir DIR",
-            Self::TooManyObjects { .. } => "histo and info can read it; commands that need an index cannot",
-        })
-    }
 }
 
 /// What a compressed file is that holds no heap dump.

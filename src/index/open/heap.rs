@@ -181,6 +181,11 @@ impl Heap {
         self.file.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The unpacked copy that this process made and that stays: its path, its bytes.
+    pub fn kept_copy(&self) -> Option<(&Path, u64)> {
+        self.file.kept_copy.get().map(|(path, bytes)| (path.as_path(), *bytes))
+    }
+
     /// The bytes of the dump, unpacked if it is compressed.
     ///
     /// # Errors

@@ -9,12 +9,11 @@ use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::model::summary::Summary;
 use crate::objects::roots::Roots;
+use crate::records::error::ScanError;
+use crate::records::source::DumpBytes;
 use crate::scan::build_summary::{self, Built};
-use crate::scan::error::ScanError;
 use crate::scan::sample;
-use crate::scan::source::DumpBytes;
 use crate::storage::allowance::Allowance;
-use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory;
 use crate::storage::private_dir::is_distrust;
 use crate::storage::store::Stage;
@@ -85,6 +84,8 @@ pub(crate) struct Opening {
     unpacked: OnceLock<(Mapped, Option<String>)>,
     verification: Verification,
     pub(crate) notes: Mutex<Vec<String>>,
+    /// The unpacked copy that was made and stays: its path, its bytes.
+    pub(crate) kept_copy: OnceLock<(PathBuf, u64)>,
 }
 
 impl Opening {
@@ -117,6 +118,7 @@ impl Opening {
             unpacked: OnceLock::new(),
             verification,
             notes: Mutex::default(),
+            kept_copy: OnceLock::new(),
             dump,
             compression,
         };
@@ -183,8 +185,7 @@ impl Opening {
             let key = self.key(Stage::Unpacked);
             let found = unpack(&self.dump, compression, &key, &self.directories, directory, progress)?;
             if found.kept && directory.is_some_and(|directory| directory.is_kept) {
-                let (kept, size) = (found.map.path().display(), HumanBytes(found.map.stamp().len));
-                self.note(format!("unpacked into {kept} ({size}); `hprof-cli index --remove` removes it"));
+                let _ = self.kept_copy.set((found.map.path().to_owned(), found.map.stamp().len));
             }
             let _ = self.unpacked.set((found.map, found.error));
         }

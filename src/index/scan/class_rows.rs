@@ -12,15 +12,15 @@ use hprof_parser::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
 
 use super::find_objects::{FoundObject, Lookup};
 use super::tallies::{Scanned, Tally};
-use super::top_level::Contents;
-use crate::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
 use crate::model::class_table::ClassTable;
+use crate::model::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::summary::{ClassIds, Summary, Tables};
 use crate::model::tables::*;
 use crate::model::text_pool::TextPool;
 use crate::objects::fields::Fields;
 use crate::objects::reader::{self, record_at};
+use crate::records::top_level::Contents;
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
 const MAX_NAME: usize = 65_535;

@@ -6,13 +6,13 @@ use hprof_parser::heap::{HeapVisitor, Instance};
 use hprof_parser::{ObjectId, RootKind};
 use zerocopy::little_endian::U64;
 
-use super::chunks::{Chunk, Plan};
 use super::class_rows;
-use super::source::DumpBytes;
 use super::tallies::Scanned;
-use super::top_level::{Contents, HeapDump};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::tables::{NONE, RootRow};
+use crate::records::chunks::{Chunk, Plan};
+use crate::records::source::DumpBytes;
+use crate::records::top_level::{Contents, HeapDump};
 use crate::storage::allowance::{Allowance, bytes};
 use crate::storage::id_map::IdSet;
 use crate::storage::memory::NoMemory;

@@ -9,9 +9,9 @@ use hprof_parser::heap::{self, HeapVisitor, ObjectArray};
 use hprof_parser::resync::{self, KnownClasses};
 use hprof_parser::{IdSize, ObjectId};
 
-use super::chunks::{self, Chunk};
 use crate::model::summary::Summary;
 use crate::model::tables::{NONE, SegmentRow};
+use crate::records::chunks::{self, Chunk};
 use crate::storage::id_map::IdMap;
 
 /// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.

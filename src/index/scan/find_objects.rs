@@ -11,9 +11,9 @@ use hprof_parser::{BasicType, ObjectId, be_ids};
 use crate::model::summary::{ClassIds, Summary};
 use crate::objects::strings::{StringFields, StringPart};
 
-use super::chunks::Plan;
-use super::source::DumpBytes;
 use super::tallies::ChunkIds;
+use crate::records::chunks::Plan;
+use crate::records::source::DumpBytes;
 
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hprof_parser::FormatErrorKind;
 
-use super::chunks::{self, Chunk, Skip};
 use super::tallies::{Prev, PreviousObject, Scanned};
 use super::task::{Mode, Task, classes_between};
 use super::worker::{MAX_PROBLEMS, Worker};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::Misfit;
+use crate::records::chunks::{self, Chunk, Skip};
 
 /// Why a scan has to be done again in another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

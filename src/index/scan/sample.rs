@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::chunks;
-use super::error::ScanError;
-use super::preview::Preview;
-use super::record_walk;
-use super::source::DumpBytes;
+use crate::records::chunks;
+use crate::records::error::ScanError;
+use crate::records::preview::Preview;
+use crate::records::record_walk;
+use crate::records::source::DumpBytes;
 use crate::storage::allowance::Allowance;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};

@@ -3,13 +3,13 @@
 use hprof_parser::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
 
-use super::chunks::Chunk;
-use crate::layout::measurements::{
+use crate::model::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
 };
 use crate::model::problem::Problem;
 use crate::model::tables::RootRow;
 use crate::objects::id_set::Misfit;
+use crate::records::chunks::Chunk;
 use crate::storage::allowance::{Allowance, map_bytes};
 use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicUsize;
 
 use hprof_parser::{IdSize, ObjectId};
 
-use super::chunks::Chunk;
-use super::preview::Preview;
 use crate::objects::id_set::AddressSet;
+use crate::records::chunks::Chunk;
+use crate::records::preview::Preview;
 use crate::storage::allowance::Allowance;
 use hprof_input::progress::Progress;
 

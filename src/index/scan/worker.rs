@@ -14,13 +14,13 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::resync::KnownClasses;
 
-use super::chunks::Chunk;
 use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, PreviousObject, Run, Scanned, Tally};
 use super::task::{Mode, Task, classes_between};
-use crate::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
+use crate::model::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
 use crate::model::tables::{NONE, RootRow};
 use crate::objects::id_set::{Cursor, Misfit};
+use crate::records::chunks::Chunk;
 
 /// The fields of a class are not known.
 const ANY_LENGTH: u64 = u64::MAX;

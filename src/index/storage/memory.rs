@@ -27,15 +27,22 @@ pub enum Limit {
     Addresses,
 }
 
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Given => "--memory",
+impl Limit {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Given => "the memory budget",
             Self::Free => "free memory",
             Self::Group => "the control group's limit",
             Self::Data => "ulimit -d",
             Self::Addresses => "ulimit -v",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

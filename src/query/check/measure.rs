@@ -82,7 +82,7 @@ pub enum Found {
     Grown {
         /// Its text.
         place: String,
-        /// The place below it that explains most of the growth, as `diff --by place` finds it, and its growth.
+        /// The place below it that explains most of the growth, as `diff --group-by place` finds it, and its growth.
         cause: Option<(String, u64)>,
     },
     /// The places of the dump, for [`super::Comparison`].

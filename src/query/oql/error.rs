@@ -14,6 +14,8 @@ pub struct QueryError {
     pub query: Box<str>,
     /// `true` if it names a class or an object that is not in the dump.
     pub is_unknown: bool,
+    /// The function of jhat that it calls, in small letters, if queries have none like it.
+    pub unknown_function: Option<&'static str>,
 }
 
 /// An error at a byte of a query.
@@ -24,16 +26,22 @@ pub(super) struct Wrong {
     /// Description of the error.
     pub(super) text: String,
     is_unknown: bool,
+    unknown_function: Option<&'static str>,
 }
 
 impl Wrong {
     pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_unknown: false }
+        Self { at, text: text.into(), is_unknown: false, unknown_function: None }
     }
 
     /// Something that is not in the dump.
     pub(super) fn unknown(at: usize, text: impl Into<String>) -> Self {
         Self { is_unknown: true, ..Self::new(at, text) }
+    }
+
+    /// A call of a function of jhat that queries have no other for.
+    pub(super) fn function(at: usize, text: impl Into<String>, name: &'static str) -> Self {
+        Self { unknown_function: Some(name), ..Self::new(at, text) }
     }
 
     /// With line and column in the query's text.
@@ -48,6 +56,7 @@ impl Wrong {
             text: self.text,
             query: source.into(),
             is_unknown: self.is_unknown,
+            unknown_function: self.unknown_function,
         }
     }
 }

@@ -222,23 +222,27 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
 }
 
 /// What to write instead of a function that is not there.
-pub(super) fn no_function(name: &str, lower: &str) -> String {
+pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, eval, sizeof, rsizeof, \
                          objectid, root, count, sum, min, max, avg";
     let instead = match lower {
         "tohtml" => "write toString(x), or select the object itself",
         "identical" => "write a = b",
-        "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x..., or ask `hprof-cli retained`",
-        "livepaths" => "ask `hprof-cli paths-to-root`",
+        "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x...",
+        "livepaths" => "queries find no paths",
         "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
         "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
         "length" => "write x.@length, or x.size() of a list",
         "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
             "this is JavaScript of jhat: write WHERE, DISTINCT, ORDER BY or a query inside another"
         }
-        _ => return format!("there is no function {}; functions are {NAMES}", cut(name)),
+        _ => return Wrong::new(at, format!("there is no function {}; functions are {NAMES}", cut(name))),
     };
-    format!("there is no function {} here: {instead}", cut(name))
+    let text = format!("there is no function {} here: {instead}", cut(name));
+    match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
+        Some(known) => Wrong::function(at, text, known),
+        None => Wrong::new(at, text),
+    }
 }
 
 /// What of jhat's `heap` and `function` to write instead.

@@ -11,7 +11,11 @@ pub enum ErrorKind {
     Unknown,
     /// It does what no query may do.
     Refused,
-    /// It takes more time or memory than it may.
+    /// It takes more time than it may.
+    Time,
+    /// It takes more memory than it may.
+    Memory,
+    /// It makes or needs more than there may be.
     Limit,
     /// The dump or its index cannot be read.
     Unreadable,
@@ -62,9 +66,9 @@ impl SqlError {
     fn of_message(code: ErrorCode, message: &str) -> Self {
         match code {
             ErrorCode::OutOfMemory => Self::new(
-                ErrorKind::Limit,
+                ErrorKind::Memory,
                 "the query needs more memory than it may take",
-                "--memory SIZE allows more; or ask for less at once",
+                "ask for less at once",
             ),
             ErrorCode::TooBig => Self::new(
                 ErrorKind::Limit,

@@ -89,7 +89,7 @@ fn dump<'d>(
     } else {
         dumps.first()
     };
-    found.ok_or_else(|| wrong("the last argument names no dump; give one by --attach NAME=DUMP"))
+    found.ok_or_else(|| wrong("the last argument names no attached dump"))
 }
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8

@@ -102,11 +102,7 @@ impl Clock {
     #[cold]
     pub(super) fn error(&self) -> SqlError {
         let seconds = self.limit.unwrap_or_default().as_secs_f64();
-        SqlError::new(
-            ErrorKind::Limit,
-            format!("the query took longer than {seconds} s"),
-            "--time-limit 10min allows more, --time-limit 0 any time",
-        )
+        SqlError::new(ErrorKind::Time, format!("the query took longer than {seconds} s"), "")
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use hprof_query::tables::{Definition, Kind};
 
-/// A section for each table.
-pub fn markdown(definitions: &[Definition]) -> String {
+/// A section for each table. `secret` says when columns that may be secret are null.
+pub fn markdown(definitions: &[Definition], secret: &str) -> String {
     let mut out = String::new();
     for definition in definitions {
         let Definition { name, meaning, order, columns } = definition;
@@ -16,7 +16,7 @@ pub fn markdown(definitions: &[Definition]) -> String {
             let mut null = column.null.as_deref().map(cell).unwrap_or_default();
             if column.is_secret {
                 null.push_str(if null.is_empty() { "" } else { "; " });
-                null.push_str("without `--strings text`");
+                null.push_str(secret);
             }
             let _ = writeln!(
                 out,

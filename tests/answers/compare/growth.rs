@@ -62,7 +62,8 @@ fn classes_grow_by_what_the_jvm_says() {
 #[test]
 fn the_planted_growth_is_the_first_place() {
     for (old, new) in PAIRS {
-        let (code, document) = json("diff", &[&moment(old as u32), &moment(new as u32)], &["--by", "place"]);
+        let (code, document) =
+            json("diff", &[&moment(old as u32), &moment(new as u32)], &["--group-by", "place"]);
         assert_eq!(code, 0);
         let first = &rows(&document)[0];
         assert_eq!(
@@ -125,7 +126,7 @@ fn comparisons_are_markdown_too() {
     let trend = markdown("trend", &dumps, &[]);
     assert!(trend.starts_with("3 dumps, ") && trend.contains("\n\n| grows | growth | per hour |"), "{trend}");
     assert!(trend.contains(place) && trend.contains("\n| --- | ---: | ---: |"), "{trend}");
-    let diff = markdown("diff", &dumps[..2], &["--by", "place"]);
+    let diff = markdown("diff", &dumps[..2], &["--group-by", "place"]);
     assert!(diff.starts_with("reachable heap ") && diff.contains("<br>of +"), "{diff}");
     assert!(markdown("diff", &dumps[..2], &["--top", "2"]).contains("\n| ---: "));
     // Each row has as many cells as there are titles.
@@ -161,7 +162,7 @@ fn only_the_registry_grows_in_every_step() {
     let text = |row: &Value| row["text"].as_str().unwrap().to_owned();
     assert!(rows(&document).iter().all(|row| !text(row).contains("REGISTRY")), "{document}");
 
-    let (_, document) = json("trend", &dumps, &["--by", "class", "--class", "growth.**"]);
+    let (_, document) = json("trend", &dumps, &["--group-by", "class", "--class", "growth.**"]);
     let rows: Vec<_> = rows(&document).iter().map(|row| (&row["class"], &row["grows"])).collect();
     assert_eq!(rows, [(&"growth.Session".into(), &"every_step".into())]);
 }
@@ -169,7 +170,7 @@ fn only_the_registry_grows_in_every_step() {
 #[test]
 fn a_dump_does_not_differ_from_itself() {
     for by in ["class", "package", "loader", "superclass", "place"] {
-        let (code, document) = json("diff", &[&moment(1), &moment(1)], &["--by", by]);
+        let (code, document) = json("diff", &[&moment(1), &moment(1)], &["--group-by", by]);
         let changed = rows(&document).iter().filter(|row| row["status"] != "same").count();
         assert_eq!((code, changed), (1, 0), "{by}");
     }

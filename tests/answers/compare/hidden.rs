@@ -61,7 +61,7 @@ fn what_a_place_grew_by_is_not_hidden_by_less_below_it() {
         shop.dump()
     };
     let (old, new) = (make(1000, 200), make(9000, 100));
-    let (_, document) = json("diff", &[&old, &new], &["--by", "place", "--min-change", "20000"]);
+    let (_, document) = json("diff", &[&old, &new], &["--group-by", "place", "--min-change", "20000"]);
     let found: Vec<_> = rows(&document).iter().map(place).collect();
     assert_eq!(found, [["static keep of acme.Shop", "java.lang.Object[]", "java.util.ArrayList"]]);
 }

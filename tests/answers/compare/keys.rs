@@ -118,7 +118,7 @@ fn a_map_without_keys_is_told_with_all_that_it_grew_by() {
         shop.dump()
     };
     let (old, new) = (make(2, 1), make(9, 4));
-    let (_, document) = json("diff", &[&old, &new], &["--by", "place"]);
+    let (_, document) = json("diff", &[&old, &new], &["--group-by", "place"]);
     let told: Vec<_> = rows(&document)
         .iter()
         .map(|row| (row["text"].as_str().unwrap(), &row["map_retained_bytes_delta"]))
@@ -129,7 +129,7 @@ fn a_map_without_keys_is_told_with_all_that_it_grew_by() {
     let whole = &serde_json::json!(60 * 10 * (1016 + 24));
     assert_eq!(told, [(place("history").as_str(), whole), (place("uploads").as_str(), whole)]);
     assert!(rows(&document).iter().all(|row| row["map"] == map), "{document:#}");
-    let text = String::from_utf8(run("diff", &[&old, &new], &["--by", "place"]).stdout).unwrap();
+    let text = String::from_utf8(run("diff", &[&old, &new], &["--group-by", "place"]).stdout).unwrap();
     assert_eq!(text.matches(&format!("of +624,000 in {map}\n")).count(), 2, "{text}");
     // What no place explains has its part: each row is a part of what the map grew by, the line above is the sum.
     let delta = |row: &serde_json::Value| row["retained_bytes_delta"].as_f64().unwrap();
@@ -142,7 +142,7 @@ fn a_map_without_keys_is_told_with_all_that_it_grew_by() {
 
     // Keys that are told: no row is a part of a map.
     let caches = |orders: usize| regions(&[("users", 10), ("orders", orders), ("carts", 10)]).dump();
-    let (_, document) = json("diff", &[&caches(10), &caches(40)], &["--by", "place"]);
+    let (_, document) = json("diff", &[&caches(10), &caches(40)], &["--group-by", "place"]);
     assert!(rows(&document).iter().all(|row| row["map"].is_null()), "{document:#}");
 }
 

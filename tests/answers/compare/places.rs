@@ -10,7 +10,8 @@ pub type Found = Vec<(Vec<String>, (u64, u64), (u64, u64))>;
 
 /// Compares two heaps, all changes.
 pub fn diff(old: Shop, new: Shop) -> Found {
-    let (_, document) = json("diff", &[&old.dump(), &new.dump()], &["--by", "place", "--min-change", "1"]);
+    let (_, document) =
+        json("diff", &[&old.dump(), &new.dump()], &["--group-by", "place", "--min-change", "1"]);
     let found = rows(&document).iter().map(|row| {
         let labels: Vec<String> = place(row).iter().map(|label| (*label).to_owned()).collect();
         let below =

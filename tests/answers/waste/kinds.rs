@@ -349,7 +349,8 @@ fn fields_are_put_together_by_class_package_and_loader() {
     let bytes = shop.array_size(Type::Int, 10);
     let dump = shop.dump();
     let names = |by: &str| -> Vec<(Option<String>, u64)> {
-        let fields = Waste::with(&dump, &["--kind", "constant_arrays", "--by", by]).fields("constant_arrays");
+        let fields =
+            Waste::with(&dump, &["--kind", "constant-arrays", "--group-by", by]).fields("constant_arrays");
         fields.into_iter().map(|(name, (count, sum))| (name, count * 1000 + sum / bytes)).collect()
     };
     let some = |name: &str, count: u64| (Some(name.to_owned()), count * 1000 + count);
@@ -364,6 +365,6 @@ fn fields_are_put_together_by_class_package_and_loader() {
 
 #[test]
 fn nothing_is_wasted_in_a_heap_of_nothing() {
-    let waste = Waste::with(&Shop::new().dump(), &["--kind", "duplicate_strings,boxed_numbers"]);
+    let waste = Waste::with(&Shop::new().dump(), &["--kind", "duplicate-strings,boxed-numbers"]);
     assert_eq!((waste.code, waste.rows.len(), waste.total["wasted_bytes"].as_u64()), (1, 0, Some(0)));
 }

@@ -78,7 +78,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         figure(&["histo", dump, pattern, "--live"], &format!("/total/{key}"))
     };
     let heap = |dump: &str| live(dump, "**", "shallow_bytes");
-    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate_classes"], "/rows/0/objects");
+    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate-classes"], "/rows/0/objects");
     // The rule, and what another command says of the same.
     let kinds = [
         ("measure = \"heap\"", Some(heap(PLUGINS))),
@@ -105,7 +105,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         ("measure = \"suspects\"", Some(figure(&["leaks", PLUGINS], "/conclusions/0/retained_bytes"))),
         (
             "measure = \"waste\"\nof = \"duplicate_strings\"",
-            Some(figure(&["waste", PLUGINS, "--kind", "duplicate_strings"], "/rows/0/wasted_bytes")),
+            Some(figure(&["waste", PLUGINS, "--kind", "duplicate-strings"], "/rows/0/wasted_bytes")),
         ),
         ("measure = \"waste\"", Some(figure(&["waste", PLUGINS], "/total/wasted_bytes"))),
         ("measure = \"place\"\nof = \"static cache of container.Plugin*\"", None),
@@ -143,7 +143,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
         assert!((arrays..arrays + (1 << 19)).contains(&values[at]), "{at}: {}", values[at]);
     }
     // A place contains what explains its growth.
-    let explained = figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta");
+    let explained = figure(&["diff", IDLE, PLUGINS, "--group-by", "place"], "/rows/0/retained_bytes_delta");
     assert!((explained..=values[13]).contains(&values[16]), "{values:?}");
     let all = |json: &Json, expected: bool| {
         for (row, (lines, _)) in rows(json).iter().zip(&kinds) {

@@ -37,7 +37,7 @@ fn a_place_that_diff_shows_is_one_of_the_dump() {
     let place = Folder::new();
     let old = place.write("old.hprof", map_of(&["a", "b"]));
     let new = place.write("new.hprof", map_of(&["c", "d", "e", "f"]));
-    let (diff, _) = place.told(&["diff", &old, &new, "--by", "place", "--min-change", "1"]);
+    let (diff, _) = place.told(&["diff", &old, &new, "--group-by", "place", "--min-change", "1"]);
     let row = rows(&diff).iter().find(|row| row["text"].as_str().unwrap().contains("SESSIONS")).unwrap();
     let text = row["text"].as_str().unwrap();
     // None of the keys is in both.

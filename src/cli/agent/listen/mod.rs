@@ -40,7 +40,7 @@ pub use stand_in::Received;
 pub(crate) use stand_in::{is_command, receive};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli listen --out recordings
+  hprof-cli listen --output-dir recordings
   hprof-cli run --net localhost:7100 --format b -- java -jar app.jar
   hprof-cli listen --once --send heap,sites --after 30s
   echo heap | hprof-cli listen --once";
@@ -59,8 +59,14 @@ pub(crate) struct Args {
     port: u16,
 
     /// Address to listen on; beyond loopback it needs --allow-remote
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Server")]
-    host: IpAddr,
+    #[arg(
+        long,
+        alias = "host",
+        value_name = "ADDRESS",
+        default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST),
+        help_heading = "Server"
+    )]
+    address: IpAddr,
 
     /// Let other machines in: whoever reaches the port can write recordings, unencrypted on their way
     #[arg(long, help_heading = "Server")]
@@ -71,7 +77,7 @@ pub(crate) struct Args {
     once: bool,
 
     /// Send each agent these commands, as on stdin
-    #[arg(long, value_name = "COMMAND", value_delimiter = ',', value_parser = command, help_heading = "Commands")]
+    #[arg(long, value_name = "COMMAND,...", value_delimiter = ',', value_parser = command, help_heading = "Commands")]
     send: Vec<Command>,
 
     /// Send them this long after an agent connected, for example 30s
@@ -85,11 +91,18 @@ pub(crate) struct Args {
     )]
     after: Duration,
 
-    /// Directory for recordings
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, default_value = ".", help_heading = "Output")]
-    out: PathBuf,
+    /// Write to this directory: a file for each recording
+    #[arg(
+        long,
+        alias = "out",
+        value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
+        default_value = ".",
+        help_heading = "Output"
+    )]
+    output_dir: PathBuf,
 
-    /// Name of recordings, before their number
+    /// Write under this name: recordings are numbered
     #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
     name: String,
 
@@ -118,7 +131,9 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Reads a name of files.
 fn name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
-    is_name.then(|| text.to_owned()).ok_or_else(|| format!("`{text}` is not a name for a file in --out"))
+    is_name
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("`{text}` is not a name for a file in --output-dir"))
 }
 
 /// Bytes of a line on stdin.
@@ -128,12 +143,13 @@ const WAITING: usize = 64;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
-        args.host.is_loopback() || args.allow_remote,
+        args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines, and nobody has to say who he is; use `ssh -R`, or add --allow-remote",
-        args.host
+        args.address
     );
-    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
-    let address = SocketAddr::new(args.host, args.port);
+    std::fs::create_dir_all(&args.output_dir)
+        .with_context(|| format!("cannot create {}", args.output_dir.display()))?;
+    let address = SocketAddr::new(args.address, args.port);
     let listener = TcpListener::bind(address)
         .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
     let address = listener.local_addr()?;
@@ -145,7 +161,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
     thread("accept").spawn(move || server::accept(&listener, &accepted))?;
     thread("stdin").spawn(move || read_lines(&typed))?;
-    if !args.host.is_loopback() {
+    if !args.address.is_loopback() {
         let text = "other machines can connect: nobody has to say who he is, and recordings, which contain what is in \
                     memory, are sent unencrypted";
         messages::line("warning", text);
@@ -157,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         max_bytes: args.max_bytes,
         once: args.once,
     };
-    let files = Files::new(&args.out, &args.name, Room::new(&args.out, free_bytes));
+    let files = Files::new(&args.output_dir, &args.name, Room::new(&args.output_dir, free_bytes));
     let recordings = Server::new(options, files, events).run(&happened);
     show(args, recordings)
 }
@@ -213,7 +229,7 @@ impl Source for Directory<'_> {
 fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
     let is_damaged = recordings.iter().any(|recording| recording.state != State::Complete);
     let is_there = !recordings.is_empty();
-    let directory = Directory(&args.out, is_damaged);
+    let directory = Directory(&args.output_dir, is_damaged);
     let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings"));
     directory.show("listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))

@@ -172,8 +172,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     Ok(text)
 }
 
-const PLACE: &str =
-    "What is retained at a place, as `hprof-cli diff --by place` shows places; `*` stands for anything.";
+const PLACE: &str = "What is retained at a place, as `hprof-cli diff --group-by place` shows places; `*` stands for anything.";
 
 /// The static field that holds most.
 fn largest_static(places: &Places) -> Option<String> {

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     )]
     rules: Option<PathBuf>,
 
-    /// The dump that growth is measured against [default: `baseline` of the rules file]
+    /// Compare with this older dump: growth is measured against it [default: `baseline` of the rules file]
     #[arg(long, value_name = "OLD", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     baseline: Option<PathBuf>,
 
@@ -85,8 +85,8 @@ pub(crate) struct Args {
     )]
     init: bool,
 
-    /// Write the rules file of --init to FILE [default: stdout]
-    #[arg(short, long = "output", value_name = "FILE", requires = "init", help_heading = "Output")]
+    /// Write to FILE: the rules file of --init [default: stdout]
+    #[arg(short, long = "output", value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "init", help_heading = "Output")]
     out: Option<PathBuf>,
 
     #[command(flatten)]

@@ -538,7 +538,7 @@ impl MeasureName {
             }
             Self::Waste => "a kind of waste, for example \"duplicate_strings\"",
             Self::Place => {
-                "a place as `hprof-cli diff --by place` shows it, `*` for anything, for example \"static SESSIONS of *\""
+                "a place as `hprof-cli diff --group-by place` shows it, `*` for anything, for example \"static SESSIONS of *\""
             }
             Self::Growth => {
                 "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\""

@@ -1,4 +1,4 @@
-//! `diff --by class`, `package`, `loader`, `superclass`.
+//! `diff --group-by class`, `package`, `loader`, `superclass`.
 
 use std::sync::Arc;
 
@@ -131,7 +131,9 @@ fn census(
         if let RecordedFile::Text { report, .. } = &mut recorded.file {
             text::find_loaders(&file, report)?;
             let heap = report.heap.as_ref().ok_or_else(|| {
-                anyhow::anyhow!("{path} contains no HEAP DUMP; `--by sites` compares recorded allocations")
+                anyhow::anyhow!(
+                    "{path} contains no HEAP DUMP; `--group-by sites` compares recorded allocations"
+                )
             })?;
             census = Census::of_text(heap, question);
         }
@@ -240,10 +242,10 @@ pub(super) fn declared() -> Vec<Declared> {
         }
     };
     let variants = [
-        ("`--by class`", GroupBy::Class),
-        ("`--by package`", GroupBy::Package),
-        ("`--by loader`", GroupBy::Loader),
-        ("`--by superclass`", GroupBy::Superclass),
+        ("`--group-by class`", GroupBy::Class),
+        ("`--group-by package`", GroupBy::Package),
+        ("`--group-by loader`", GroupBy::Loader),
+        ("`--group-by superclass`", GroupBy::Superclass),
     ];
     let declared = |(variant, group_by)| Declared {
         command: "diff",

@@ -1,4 +1,4 @@
-//! `diff --by cpu`, `cputime`: what was running in two runs.
+//! `diff --group-by cpu`, `cputime`: what was running in two runs.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
         open(input, |profile| {
             let instead = match (&profile.times, profile.calls.is_empty()) {
-                (Some(_), _) => "; the file contains CPU TIME, which --by cputime compares",
+                (Some(_), _) => "; the file contains CPU TIME, which --group-by cputime compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
@@ -55,7 +55,7 @@ pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
         open(input, |profile| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
-                (Some(_), _) => "; the file contains CPU SAMPLES, which --by cpu compares",
+                (Some(_), _) => "; the file contains CPU SAMPLES, which --group-by cpu compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
@@ -189,7 +189,7 @@ fn beside_times<'c>() -> Vec<Column<'c, Beside<[i64; 2]>>> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by cpu`",
+        variant: "`--group-by cpu`",
         about: "A row is a stack that was found running, whatever the serial numbers of its traces. Runs differ in length: \
                 rows are sorted by the growth of `self_percent`. The agent leaves out traces with few samples (`cutoff`): \
                 one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
@@ -202,8 +202,8 @@ pub(super) fn declared() -> Declared {
 pub(super) fn declared_times() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by cputime`",
-        about: "A row is a stack whose time was measured, otherwise as `--by cpu`.",
+        variant: "`--group-by cputime`",
+        about: "A row is a stack whose time was measured, otherwise as `--group-by cpu`.",
         rows: time_columns(&Traces::default(), &StackArgs::ALL).fields(),
         beside: Columns::new(beside_times()).fields(),
     }

@@ -17,7 +17,7 @@ pub(crate) use places::places_of;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Key, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram::SortBy;
@@ -30,9 +30,9 @@ use hprof_report::answer::Declared;
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof
   hprof-cli diff before.hprof after.hprof 'com.acme.**' --retained
-  hprof-cli diff before.hprof after.hprof --by place
-  hprof-cli diff before.hprof after.hprof --by package
-  hprof-cli diff before.hprof.txt after.hprof --by sites --stack
+  hprof-cli diff before.hprof after.hprof --group-by place
+  hprof-cli diff before.hprof after.hprof --group-by package
+  hprof-cli diff before.hprof.txt after.hprof --group-by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
 /// What is compared.
@@ -50,8 +50,8 @@ enum By {
     CpuTime,
 }
 
-/// The words of `--by`.
-const BY: &[Key<By>] = &[
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<By>] = &[
     ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
     ("package", By::Classes(GroupBy::Package), "Packages"),
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
@@ -86,29 +86,36 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: PairInput,
 
-    /// Only classes that match PATTERN, for example `com.acme.**`; with --by class, package, loader, superclass,
-    /// sites. With --by cpu, cputime: only stacks with a frame of such a class
+    /// Only classes that match PATTERN, for example `com.acme.**`; with --group-by class, package, loader, superclass,
+    /// sites. With --group-by cpu, cputime: only stacks with a frame of such a class
     #[arg(index = 3, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Only reachable objects; with --by class, package, loader, superclass
+    /// Only reachable objects; with --group-by class, package, loader, superclass
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// What to compare
-    #[arg(long, value_name = "WHAT", value_parser = keys(BY), default_value = "class", help_heading = "Output")]
-    by: By,
+    /// Group rows by this key: what is compared
+    #[arg(
+        long,
+        alias = "by",
+        value_name = "KEY",
+        value_parser = keys(GROUP_BY),
+        default_value = "class",
+        help_heading = "Output"
+    )]
+    group_by: By,
 
-    /// Also compare retained sizes; with --by class, package, loader, superclass
+    /// Also show retained sizes; with --group-by class, package, loader, superclass
     #[arg(long, help_heading = "Output")]
     retained: bool,
 
-    /// What rows are sorted by, most growth first; with --by class, package, loader, superclass, sites
+    /// Sort order, most growth first; with --group-by class, package, loader, superclass, sites
     /// [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
-    /// With --by place, leave out smaller changes, for example 1MiB [default: a thousandth of the larger heap]
+    /// Leave out smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
@@ -124,7 +131,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
-    match args.by {
+    match args.group_by {
         By::Classes(group_by) => classes::run(args, group_by),
         By::Place => places::run(args),
         By::Roots => roots::run(args),
@@ -150,16 +157,16 @@ impl Args {
             ("--stack", self.stack.is_shown()),
             ("--min-change", self.min_change.is_some()),
         ];
-        let has_meaning: &[&str] = match self.by {
+        let has_meaning: &[&str] = match self.group_by {
             By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
             By::Place => &["--min-change"],
             By::Sites => &["PATTERN", "--sort", "--stack"],
             By::Cpu | By::CpuTime => &["PATTERN", "--stack"],
             By::Roots | By::Threads | By::Properties | By::Strings | By::Waste => &[],
         };
-        let by = BY.iter().find(|(_, by, _)| *by == self.by).map_or("", |(word, ..)| word);
+        let by = word_of(GROUP_BY, self.group_by);
         match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
-            Some((option, _)) => anyhow::bail!("{option} cannot be used with --by {by}; omit it"),
+            Some((option, _)) => anyhow::bail!("{option} cannot be used with --group-by {by}; omit it"),
             None => Ok(()),
         }
     }

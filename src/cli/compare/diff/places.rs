@@ -1,4 +1,4 @@
-//! `diff --by place`: where in the program it grew.
+//! `diff --group-by place`: where in the program it grew.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -188,7 +188,7 @@ fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by place`",
+        variant: "`--group-by place`",
         about: "A row is a place that explains a change, most growth first. No place contains another.",
         rows: columns(None).fields(),
         beside: Columns::new(beside_columns()).fields(),

@@ -1,4 +1,4 @@
-//! `diff --by properties`.
+//! `diff --group-by properties`.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
@@ -47,7 +47,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by properties`",
+        variant: "`--group-by properties`",
         about: "A row is a system property of the JVM, by key. Only those that tell what JVM it was and what it ran, as in \
                 [`info`](#info): others may be secret.",
         rows: columns().fields(),

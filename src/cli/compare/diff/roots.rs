@@ -1,4 +1,4 @@
-//! `diff --by roots`.
+//! `diff --group-by roots`.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -46,7 +46,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by roots`",
+        variant: "`--group-by roots`",
         about: "A row is a kind of GC root, with the figures of `counts_by_kind` of [`roots`](#roots).",
         rows: columns().fields(),
         beside: shown::only_beside().fields(),

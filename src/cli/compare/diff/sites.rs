@@ -1,4 +1,4 @@
-//! `diff --by sites`: allocation sites of two recordings.
+//! `diff --group-by sites`: allocation sites of two recordings.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
@@ -202,7 +202,7 @@ fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by sites`",
+        variant: "`--group-by sites`",
         about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
                 frames are one row, whatever their serial numbers. The agent leaves out small sites (`cutoff`): one that \
                 is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \

@@ -1,4 +1,4 @@
-//! `diff --by strings`.
+//! `diff --group-by strings`.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -136,7 +136,7 @@ fn beside<'c>() -> Columns<'c, All> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by strings`",
+        variant: "`--group-by strings`",
         about: "A row is a text that several Strings of at least one of the dumps have, reachable or not; those whose copies \
                 take more than before come first. Texts are cut as those of [`strings`](#strings).",
         rows: columns().fields(),

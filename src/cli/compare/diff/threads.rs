@@ -1,4 +1,4 @@
-//! `diff --by threads`.
+//! `diff --group-by threads`.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -112,7 +112,7 @@ fn beside<'c>() -> Columns<'c, All> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by threads`",
+        variant: "`--group-by threads`",
         about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
                 virtual threads are never one row. Those of which there are more than before come first. Of `thread_group` and \
                 `is_daemon` those of the new dump are shown, if the threads are there.",

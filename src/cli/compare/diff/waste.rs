@@ -1,4 +1,4 @@
-//! `diff --by waste`.
+//! `diff --group-by waste`.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -69,7 +69,7 @@ fn beside<'c>() -> Columns<'c, All> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
-        variant: "`--by waste`",
+        variant: "`--group-by waste`",
         about: "A row is a kind of waste; [waste.md](waste.md) defines the kinds.",
         rows: columns().fields(),
         beside: beside().fields(),

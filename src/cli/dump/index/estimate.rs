@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use crate::cli::Outcome;
+use crate::cli::shared::advice;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
@@ -57,9 +58,9 @@ fn table(estimate: &Estimate) -> Builder {
     let (least, most) = estimate.time_ms;
     row("time", (seconds(least), seconds(most)), String::new(), &found);
     let available = estimate.memory_available.as_ref();
-    let limit = available.map(|there| there.limit.to_string()).unwrap_or_default();
+    let limit = available.map(|there| advice::limit(there.limit)).unwrap_or_default();
     let there = available.map_or_else(unknown, |there| grouped(there.bytes));
-    row("memory, bytes", bytes(estimate.memory_bytes), there, &limit);
+    row("memory, bytes", bytes(estimate.memory_bytes), there, limit);
     let free = estimate.disk_free_bytes.map_or_else(unknown, grouped);
     row("index, bytes", bytes(estimate.index_bytes), free, &estimate.dir.to_string_lossy());
     row(
@@ -94,7 +95,7 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         })
         .or_null("nothing limits it, or it is not known"),
         Column::of(names::MEMORY_LIMIT, |of: &Of<'a>| {
-            of.memory_available.as_ref().map(|there| there.limit.to_string()).into()
+            of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
         .or_null("as above"),
         integer(names::INDEX_LEAST_BYTES, |of| of.index_bytes.0),

@@ -77,11 +77,11 @@ pub(crate) struct Args {
     #[arg(long = "as", value_name = "FORM", default_value = "numbers", help_heading = "Output")]
     form: As,
 
-    /// Also show the referrers
+    /// Show the referrers of the object, too
     #[arg(long, help_heading = "Output")]
     incoming: bool,
 
-    /// Show only the first N referrers; 0 for all [default: 20 in a table, all in JSON]
+    /// Show only the first N rows, of the referrers; 0 for all [default: 20 in a table, all in JSON]
     #[arg(long, value_name = "N", requires = "incoming", help_heading = "Output")]
     top: Option<usize>,
 

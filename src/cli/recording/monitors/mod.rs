@@ -46,11 +46,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     monitor: Vec<ClassPattern>,
 
-    /// For contention, only traces with a frame of a method that matches PATTERN, for example `run`
+    /// Only traces with a frame of a method that matches PATTERN, for example `run`; for contention
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// For contention, omit rows below this fraction of the total time
+    /// Omit rows below this fraction of the total, for example 0.0001; for contention
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     waits: bool,
 
-    /// Sort order of contention [default: as in the file, by time]
+    /// Sort order; for contention [default: as in the file, by time]
     #[arg(
         long,
         value_name = "KEY",

@@ -13,7 +13,7 @@ use hprof_query::objects::selection::{Selection, What};
 use super::reachable;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Key, keys, word_of};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
@@ -21,18 +21,26 @@ use hprof_report::answer::{Answer, NoRows};
 use hprof_report::column::Columns;
 use hprof_report::number::human_bytes;
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] =
-    &[("class", GroupBy::Class, ""), ("package", GroupBy::Package, ""), ("loader", GroupBy::Loader, "")];
-
-/// What is merged by `--merge`.
+/// How objects are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Merge {
-    Class,
+pub(super) enum Grouping {
+    /// Those of one level.
+    Level(GroupBy),
+    /// Those of the same class that have the same classes above them.
+    ClassTree,
 }
 
-/// The words of `--merge`.
-const MERGE: &[Key<Merge>] = &[("class", Merge::Class, "")];
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<Grouping>] = &[
+    ("class", Grouping::Level(GroupBy::Class), "Class"),
+    ("package", Grouping::Level(GroupBy::Package), "Package"),
+    ("loader", Grouping::Level(GroupBy::Loader), "Class loader"),
+    (
+        "class-tree",
+        Grouping::ClassTree,
+        "Class, below the same classes: the whole tree, chains of one class as one",
+    ),
+];
 
 /// Levels when nothing is said, and for merged trees.
 const DEFAULT_DEPTH: u32 = 1;
@@ -67,7 +75,7 @@ impl From {
 /// For the retained size of several objects together, use `retained`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Show only the N largest objects of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
+    "Show only the first N rows, the largest of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -81,38 +89,28 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]
     pub(super) min_retained: u64,
 
-    /// Maximum depth of the tree [default: 1, or 5 with --merge]
-    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    /// Maximum depth: the levels of the tree; 0 for all [default: 1, or 5 with --group-by class-tree]
+    #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<u32>,
 
     #[command(flatten)]
     pub(super) top: Top<DEFAULT_TOP_OBJECTS>,
 
-    /// Group the objects of one level by this key
-    #[arg(
-        long,
-        value_name = "KEY",
-        value_parser = keys(GROUP_BY),
-        conflicts_with_all = ["depth", "min_retained"],
-        help_heading = "Output"
-    )]
-    pub(super) group_by: Option<GroupBy>,
-
-    /// Merge objects of the same class that have the same classes above them, and chains of one class
-    #[arg(long, value_name = "KEY", value_parser = keys(MERGE), conflicts_with = "group_by", help_heading = "Output")]
-    pub(super) merge: Option<Merge>,
+    /// Group rows by this key: the objects of one level, or of the tree
+    #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
+    pub(super) group_by: Option<Grouping>,
 
     /// Show the dominators of the object of --of instead, from the GC roots down to it
     #[arg(
         long,
         requires = "of",
-        conflicts_with_all = ["depth", "min_retained", "group_by", "merge"],
+        conflicts_with_all = ["depth", "min_retained", "group_by"],
         help_heading = "Output"
     )]
     pub(super) chain: bool,
 
-    /// List every reachable object with its retained size and dominator, in preorder; JSON and CSV only
-    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "merge", "chain"], help_heading = "Output")]
+    /// Leave nothing out: list every reachable object with its retained size and dominator, in preorder; JSON and CSV only
+    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "chain"], help_heading = "Output")]
     pub(super) all: bool,
 
     #[command(flatten)]
@@ -122,7 +120,24 @@ pub(crate) struct Args {
 impl Args {
     /// Levels of the tree.
     pub(super) fn depth(&self) -> u32 {
-        self.depth.unwrap_or(if self.merge.is_some() { DEFAULT_DEPTH_MERGED } else { DEFAULT_DEPTH })
+        match (self.depth, self.group_by) {
+            (Some(0), _) => u32::MAX,
+            (Some(depth), _) => depth,
+            (None, Some(Grouping::ClassTree)) => DEFAULT_DEPTH_MERGED,
+            (None, _) => DEFAULT_DEPTH,
+        }
+    }
+
+    /// Ends with an error if an option was given that means nothing for the objects of one level.
+    pub(super) fn refuse_levels(&self) -> anyhow::Result<()> {
+        let given = [("--depth", self.depth.is_some()), ("--min-retained", self.min_retained > 0)];
+        match (self.group_by, given.into_iter().find(|(_, given)| *given)) {
+            (Some(group_by @ Grouping::Level(_)), Some((option, _))) => anyhow::bail!(
+                "{option} cannot be used with --group-by {}, which groups one level; omit it, or use --group-by class-tree",
+                word_of(GROUP_BY, group_by)
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Where an answer starts; `None` if there is no such object, or none of them is reachable.

@@ -1,4 +1,4 @@
-//! `dominators --merge class`: the tree merged by class.
+//! `dominators --group-by class-tree`: the tree merged by class.
 
 use roaring::RoaringBitmap;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ("object", "all reachable objects".to_owned()),
         ]);
     let answer = if left_out {
-        answer.under(Section::Options("--top 0 shows all; --depth D shows more levels".to_owned()))
+        answer.under(Section::Options("--top 0 shows all; --depth N shows more levels".to_owned()))
     } else {
         answer
     };
@@ -277,7 +277,7 @@ fn columns(whole: Whole) -> Columns<'static, Line> {
 pub(super) fn declared() -> Declared {
     Declared {
         command: "dominators",
-        variant: "`--merge class`",
+        variant: "`--group-by class-tree`",
         about: "A row is all objects of one class below the same classes in the dominator tree; class objects are rows of their \
                 own. Objects of a class that objects of the same class dominate immediately are in the same row, so a linked \
                 list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` tell \

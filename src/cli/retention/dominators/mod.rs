@@ -12,11 +12,11 @@ use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 pub(crate) use arguments::Args;
-use arguments::Merge;
+use arguments::Grouping;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof --depth 3 --min-retained 1MiB
-  hprof-cli dominators heap.hprof --merge class
+  hprof-cli dominators heap.hprof --group-by class-tree
   hprof-cli dominators heap.hprof --group-by package
   hprof-cli dominators heap.hprof --of com.acme.Session --depth 2
   hprof-cli dominators heap.hprof --of 0x7c00012a8 --chain
@@ -30,10 +30,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         );
         return all::run(args);
     }
-    match (args.group_by, args.merge) {
-        (Some(group_by), _) => groups::run(args, group_by),
-        (None, Some(Merge::Class)) => merged::run(args),
-        (None, None) => listing::run(args),
+    args.refuse_levels()?;
+    match args.group_by {
+        Some(Grouping::Level(group_by)) => groups::run(args, group_by),
+        Some(Grouping::ClassTree) => merged::run(args),
+        None => listing::run(args),
     }
 }
 

@@ -71,7 +71,14 @@ pub(crate) struct Args {
     threshold: u8,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", value_parser = keys(FORMAT), default_value = "table", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        value_parser = keys(FORMAT),
+        default_value = "table",
+        help_heading = "Output"
+    )]
     format: Show,
 
     /// When to use color; `auto` respects NO_COLOR

@@ -220,14 +220,14 @@ pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
             steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
         }
         steps.push(commands.step("paths-to-root", [id.clone()], "what keeps it alive"));
-        let merge = ["--of", id.as_str(), "--merge", "class", "--depth", "5"].map(str::to_owned);
+        let merge = ["--of", id.as_str(), "--group-by", "class-tree", "--depth", "5"].map(str::to_owned);
         steps.push(commands.step("dominators", merge, "what it consists of"));
     }
     if !told.leaks.loaders.is_empty() {
         steps.insert(0, commands.step("loaders", ["--duplicates".to_owned()], "the class loaders"));
     }
     if steps.is_empty() {
-        let merge = ["--merge", "class"].map(str::to_owned);
+        let merge = ["--group-by", "class-tree"].map(str::to_owned);
         steps.push(commands.step("dominators", merge, "what the heap consists of"));
         steps.push(commands.step("histo", [], "objects by class"));
     }

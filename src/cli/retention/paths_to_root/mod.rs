@@ -49,8 +49,8 @@ const STRENGTHS: &[Key<Strength>] = &[
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "For classes, show only the N branches to most objects below each node; 0 for all [default: 5 in a table, all in \
-     JSON and CSV]"
+    "Show only the first N rows, for classes: the branches to most objects below each node; 0 for all [default: 5 in a \
+     table, all in JSON and CSV]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     top: Top<DEFAULT_BELOW>,
 
-    /// For classes, show only the first N steps from the roots; 0 for all [default: 0]
+    /// Maximum depth: for classes, the first N steps from the roots; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<u32>,
 

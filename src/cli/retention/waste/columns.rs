@@ -7,6 +7,9 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 
+use super::KINDS;
+use crate::cli::shared::keys::word_of;
+
 /// A kind of waste.
 pub(super) struct Row<'a> {
     pub(super) waste: &'a Waste,
@@ -57,7 +60,7 @@ fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
 
 /// The page of a kind.
 fn page(row: &Row<'_>) -> Option<Target> {
-    Some(Target::Page(format!("waste?kind={}", row.row.kind.name())))
+    Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
 
 pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {

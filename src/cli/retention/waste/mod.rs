@@ -19,46 +19,41 @@ use crate::cli::shared::session::{Session, Source};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof
-  hprof-cli waste heap.hprof --kind duplicate_strings --top 10
-  hprof-cli waste heap.hprof --by package
+  hprof-cli waste heap.hprof --kind duplicate-strings --top 10
+  hprof-cli waste heap.hprof --group-by package
   hprof-cli waste heap.hprof --format csv > waste.csv
-  hprof-cli waste --explain sparse_collections";
+  hprof-cli waste --explain sparse-collections";
 
 /// Examples of each kind.
 const EXAMPLE_COUNT: usize = 5;
 
-/// The words of `--by`.
-const BY: &[Key<GroupBy>] = &[
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<GroupBy>] = &[
     ("field", GroupBy::Field, "The field that holds what is wasted"),
     ("class", GroupBy::Class, "The class that declares that field"),
     ("loader", GroupBy::Loader, "The class loader of that class"),
     ("package", GroupBy::Package, "The package of that class"),
 ];
 
-/// A kind, as it is called in answers.
-const fn word(kind: Kind, help: &'static str) -> Key<Kind> {
-    (kind.name(), kind, help)
-}
-
 /// The words of `--kind` and `--explain`.
 const KINDS: &[Key<Kind>] = &[
-    word(Kind::DuplicateStrings, "Strings of the same text"),
-    word(Kind::DuplicateArrays, "Primitive arrays of the same content"),
-    word(Kind::ConstantArrays, "Primitive arrays of one value"),
-    word(Kind::UnusedArrayEnds, "Buffers longer than what is used"),
-    word(Kind::EmptyCollections, "Collections without elements"),
-    word(Kind::SingleElementCollections, "Collections of one element"),
-    word(Kind::SparseCollections, "Collections that need at most half of their table"),
-    word(Kind::CollidingMaps, "Maps in which most entries collide"),
-    word(Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    word(Kind::ZeroLengthArrays, "Arrays of length 0"),
-    word(Kind::EmptyArrays, "Arrays of nulls"),
-    word(Kind::SingleElementArrays, "Arrays of one reference"),
-    word(Kind::BoxedNumbers, "Integers, Longs and other boxes"),
-    word(Kind::ConstantFields, "Fields with the same value in nearly all instances"),
-    word(Kind::Finalizable, "Objects that wait for the finalizer"),
-    word(Kind::DuplicateClasses, "Classes that several class loaders define"),
-    word(Kind::Unreachable, "Unreachable objects"),
+    ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
+    ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
+    ("constant-arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
+    ("unused-array-ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
+    ("empty-collections", Kind::EmptyCollections, "Collections without elements"),
+    ("single-element-collections", Kind::SingleElementCollections, "Collections of one element"),
+    ("sparse-collections", Kind::SparseCollections, "Collections that need at most half of their table"),
+    ("colliding-maps", Kind::CollidingMaps, "Maps in which most entries collide"),
+    ("linked-lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
+    ("zero-length-arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
+    ("empty-arrays", Kind::EmptyArrays, "Arrays of nulls"),
+    ("single-element-arrays", Kind::SingleElementArrays, "Arrays of one reference"),
+    ("boxed-numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
+    ("constant-fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
+    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
+    ("duplicate-classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
+    ("unreachable", Kind::Unreachable, "Unreachable objects"),
 ];
 
 /// Find memory spent for nothing
@@ -75,10 +70,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Only these kinds of waste, separated by commas
+    /// Only these kinds: of waste, separated by commas
     #[arg(
         long,
-        value_name = "KIND",
+        value_name = "KIND,...",
         value_parser = keys(KINDS),
         value_delimiter = ',',
         hide_possible_values = true,
@@ -86,9 +81,16 @@ pub(crate) struct Args {
     )]
     kind: Vec<Kind>,
 
-    /// Group the fields that hold waste
-    #[arg(long, value_name = "GROUP", value_parser = keys(BY), default_value = "field", help_heading = "Output")]
-    by: GroupBy,
+    /// Group rows by this key: the fields that hold waste
+    #[arg(
+        long,
+        alias = "by",
+        value_name = "KEY",
+        value_parser = keys(GROUP_BY),
+        default_value = "field",
+        help_heading = "Output"
+    )]
+    group_by: GroupBy,
 
     /// Explain a kind of waste: what it is, when it is harmless, what to do
     #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
@@ -113,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     let input = &args.input;
-    let question = Question { kinds: args.kind.clone(), group_by: args.by, examples: EXAMPLE_COUNT };
+    let question = Question { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
     let (session, found) =
         Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
     let top = args.top.rows(args.output.format());
@@ -123,13 +125,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 Answer::new(columns::flat(), columns::flat_rows(&found, top)).without_rows(NoRows::Nothing);
             session.show("waste", &args.output, answer)?;
         }
-        (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.by, top)?,
+        (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.group_by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
             // In a table kinds are rows, and of their fields only the first is shown.
             let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
             let rows = found.rows.iter().take(kinds).map(|row| columns::Row { waste: &found, row, top });
-            let mut answer = Answer::new(columns::columns(args.by), rows)
+            let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
                 .beside(&columns::beside(), &&found)
                 .without_rows(NoRows::Nothing);

@@ -6,9 +6,10 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::keys::word_of;
 use crate::cli::shared::session::{Session, Source};
 
-use super::columns;
+use super::{KINDS, columns};
 
 /// Commands that are offered.
 const STEPS: usize = 2;
@@ -36,7 +37,11 @@ pub(super) fn next(input: &Input, waste: &Waste) -> Vec<Step> {
     kinds.retain(|(_, kind)| *kind != Kind::Unreachable);
     kinds.sort_by_key(|(bytes, kind)| (std::cmp::Reverse(*bytes), *kind));
     let step = |(_, kind): (u64, Kind)| {
-        commands.step("waste", ["--kind".to_owned(), kind.name().to_owned()], "the fields that hold it")
+        commands.step(
+            "waste",
+            ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
+            "the fields that hold it",
+        )
     };
     kinds.into_iter().take(STEPS).map(step).collect()
 }

@@ -25,7 +25,7 @@ pub(crate) enum ColorArg {
 /// How tables are shown on this stdout, with or without colour.
 pub(crate) fn style_of(color: ColorArg) -> Style {
     if desk::form().is_some() {
-        return Style::default();
+        return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
     }
     style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
 }
@@ -54,6 +54,10 @@ pub(crate) fn choose_color(matches: &ArgMatches) {
     }
 }
 
+/// What shows all rows of a table, and all its columns.
+const ALL_ROWS: &str = "--top 0";
+const ALL_COLUMNS: &str = "--format csv";
+
 /// How things are shown; a table knows the size of the terminal, if it is one.
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -63,5 +67,10 @@ fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
         ColorArg::Never => false,
         ColorArg::Auto => terminal.is_some() && !no_color && !is_dumb,
     };
-    Style { width: terminal.and_then(|table| table.width()).filter(|width| *width > 0), color }
+    Style {
+        width: terminal.and_then(|table| table.width()).filter(|width| *width > 0),
+        color,
+        all_rows: ALL_ROWS,
+        all_columns: ALL_COLUMNS,
+    }
 }

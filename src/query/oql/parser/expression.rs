@@ -314,7 +314,7 @@ impl Parser<'_> {
         }
         let meaning = names::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
-            return Err(Wrong::new(start, names::no_function(name, lower)));
+            return Err(names::no_function(start, name, lower));
         }
         let argument = self.node()?;
         self.expects(")")?;

@@ -100,7 +100,7 @@ fn number_of_runs(runs: u32) -> String {
     match runs {
         0 => "none".to_owned(),
         1 => "one".to_owned(),
-        more => format!("{more}; select one with --run 1 to {more}"),
+        more => more.to_string(),
     }
 }
 

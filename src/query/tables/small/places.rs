@@ -11,7 +11,7 @@ use crate::dictionary::names;
 pub(super) fn definition() -> Definition {
     Definition {
         name: "places".into(),
-        meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --by place` \
+        meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
                   compares them. What is at a place retains what is at the places below it"
             .into(),
         order: "each after the place above it".into(),

@@ -4,8 +4,8 @@ use hprof_parser::record::{self, Record};
 
 use super::{RecordWalk, Table};
 use crate::model::problem::{Problem, ProblemKind};
-use crate::scan::search_budget::ENOUGH;
-use crate::scan::top_level::{HeapDump, Segment};
+use crate::records::search_budget::ENOUGH;
+use crate::records::top_level::{HeapDump, Segment};
 
 /// As [`ENOUGH`], behind a heap dump record, whose length may have wrapped.
 const ENOUGH_BEHIND_HEAP: usize = 64;

@@ -1,0 +1,307 @@
+//! The grammar of options: in all commands, a name of an option has one value, one meaning and one letter. CONTRIBUTING.md has
+//! it as a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use clap::{Arg, Command};
+
+/// Names that mean something else in one command: option, command, and why.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("class", "trend", "its rows are of classes, while the others filter stack traces"),
+    ("heap", "run", "an option of the agent, called so since JDK 5"),
+];
+
+/// Commands without `--format`, and why.
+const WITHOUT_FORMAT: &[(&str, &str)] = &[
+    ("agent load", "prints what the agent answers"),
+    ("completions", "writes a shell script"),
+    ("convert", "writes the text of the HPROF agent"),
+    ("man", "writes roff"),
+    ("serve", "answers in a browser, each page also as JSON"),
+];
+
+/// Commands whose answer is neither rows nor written with `--output`, and why.
+const WITHOUT_OUTPUT: &[(&str, &str)] = &[
+    ("agent load", "prints a line"),
+    ("completions", "what it prints is sourced, or redirected"),
+    ("man", "has --output-dir: each command has a page"),
+    ("serve", "answers in a browser"),
+];
+
+/// Names in which 0 does not mean all, and why.
+const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent records no stack traces then")];
+
+/// What stands in CONTRIBUTING.md before and after the table.
+const BEGIN: &str = "<!-- made by src/cli/grammar.rs -->\n";
+const END: &str = "<!-- end of what is made -->\n";
+
+/// An option as one command has it.
+struct Use {
+    command: String,
+    option: Arg,
+}
+
+/// What an option is to whoever types it.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug, Clone)]
+struct Shape {
+    letter: Option<char>,
+    value: String,
+    meaning: String,
+}
+
+impl Use {
+    fn name(&self) -> &str {
+        self.option.get_long().unwrap_or_default()
+    }
+
+    fn takes_value(&self) -> bool {
+        self.option.get_action().takes_values()
+    }
+
+    fn help(&self) -> String {
+        self.option.get_help().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn shape(&self) -> Shape {
+        let names = self.option.get_value_names().filter(|_| self.takes_value()).unwrap_or_default();
+        let help = self.help();
+        // What follows are values, examples and what is special in a command.
+        let end = [": ", "; ", ", ", ". ", " ["].iter().filter_map(|mark| help.find(mark)).min();
+        let meaning = help.get(..end.unwrap_or(help.len())).unwrap_or_default().to_owned();
+        Shape { letter: self.option.get_short(), value: names.join(" "), meaning }
+    }
+
+    fn is_exception(&self) -> bool {
+        EXCEPTIONS.iter().any(|(option, command, _)| *option == self.name() && *command == self.command)
+    }
+}
+
+/// All commands with their subcommands.
+fn commands() -> Vec<(String, Command)> {
+    let mut found = Vec::new();
+    let mut open: Vec<(String, Command)> =
+        super::command().get_subcommands().map(|one| (one.get_name().to_owned(), one.clone())).collect();
+    while let Some((name, command)) = open.pop() {
+        open.extend(command.get_subcommands().map(|one| (format!("{name} {}", one.get_name()), one.clone())));
+        found.push((name, command));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The options of all commands that help shows.
+fn uses() -> Vec<Use> {
+    let all = commands().into_iter().flat_map(|(command, declared)| {
+        let options: Vec<Arg> =
+            declared.get_arguments().filter(|arg| arg.get_long().is_some()).cloned().collect();
+        options.into_iter().map(move |option| Use { command: command.clone(), option })
+    });
+    all.filter(|one| !one.option.is_hide_set()).collect()
+}
+
+/// The options by name.
+fn by_name(uses: &[Use]) -> BTreeMap<&str, Vec<&Use>> {
+    let mut names: BTreeMap<&str, Vec<&Use>> = BTreeMap::new();
+    for one in uses {
+        names.entry(one.name()).or_default().push(one);
+    }
+    names
+}
+
+/// The table of options that several commands have, and the exceptions.
+fn table() -> String {
+    let (all, commands) = (uses(), commands());
+    let mut out = "| option | meaning | commands |\n|---|---|---|\n".to_owned();
+    for (name, uses) in by_name(&all) {
+        let uses: Vec<&&Use> = uses.iter().filter(|one| !one.is_exception()).collect();
+        let Some(shape) = uses.first().map(|one| one.shape()).filter(|_| uses.len() > 1) else { continue };
+        let letter = shape.letter.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+        let value = if shape.value.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", shape.value.replace('|', "\\|"))
+        };
+        let have: BTreeSet<&str> = uses.iter().map(|one| one.command.as_str()).collect();
+        let lack: Vec<&str> =
+            commands.iter().map(|one| one.0.as_str()).filter(|one| !have.contains(one)).collect();
+        let list =
+            |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let which = if lack.len() < have.len() {
+            format!("all except {}", list(&lack))
+        } else {
+            list(&have.into_iter().collect::<Vec<_>>())
+        };
+        let _ = writeln!(out, "| `{letter}--{name}{value}` | {} | {which} |", shape.meaning);
+    }
+    out.push_str("\nExceptions:\n\n");
+    for (option, command, why) in EXCEPTIONS {
+        let _ = writeln!(out, "- `--{option}` of `{command}`: {why}");
+    }
+    for (option, command, why) in ZERO {
+        let _ = writeln!(out, "- `--{option} 0` of `{command}`: {why}");
+    }
+    for (command, why) in WITHOUT_FORMAT {
+        let _ = writeln!(out, "- `{command}` has no `--format`: it {why}");
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_value_one_meaning_and_one_letter() {
+        let all = uses();
+        assert!(all.len() > 200, "{}", all.len());
+        let mut letters: BTreeMap<char, &str> = BTreeMap::new();
+        let mut wrong = Vec::new();
+        for (name, uses) in by_name(&all) {
+            let mut shapes: BTreeMap<Shape, Vec<&str>> = BTreeMap::new();
+            for one in uses.iter().filter(|one| !one.is_exception()) {
+                shapes.entry(one.shape()).or_default().push(&one.command);
+            }
+            if shapes.len() > 1 {
+                wrong.push(format!("--{name}: {shapes:#?}"));
+            }
+            for one in uses.iter().filter(|one| one.is_exception()) {
+                if shapes.contains_key(&one.shape()) {
+                    wrong.push(format!("--{name} of {} is no exception", one.command));
+                }
+            }
+            for letter in uses.iter().filter_map(|one| one.option.get_short()) {
+                let known = *letters.entry(letter).or_insert(name);
+                if known != name {
+                    wrong.push(format!("-{letter} is --{known} and --{name}"));
+                }
+            }
+        }
+        for (option, command, _) in EXCEPTIONS.iter().chain(ZERO) {
+            if !all.iter().any(|one| one.name() == *option && one.command == *command) {
+                wrong.push(format!("there is no --{option} of {command}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_command_that_answers_has_a_format_and_documents_a_file() {
+        let with_rows: BTreeSet<&str> = crate::cli::declared().iter().map(|one| one.command).collect();
+        let mut wrong = Vec::new();
+        let mut check = |command: &str, has: bool, option: &str, exceptions: &[(&str, &str)]| {
+            if has == exceptions.iter().any(|(name, _)| *name == command) {
+                wrong.push(format!("{command}: {option} {has}"));
+            }
+        };
+        for (name, command) in commands() {
+            let has = |long: &str, short: char| {
+                command
+                    .get_arguments()
+                    .any(|arg| arg.get_long() == Some(long) && arg.get_short() == Some(short))
+            };
+            check(&name, has("format", 'f'), "--format", WITHOUT_FORMAT);
+            if !with_rows.contains(&*name) {
+                check(&name, has("output", 'o'), "--output", WITHOUT_OUTPUT);
+            }
+        }
+        let known: BTreeSet<String> = commands().into_iter().map(|(name, _)| name).collect();
+        let excepted = WITHOUT_FORMAT.iter().chain(WITHOUT_OUTPUT);
+        wrong.extend(
+            excepted.filter(|(name, _)| !known.contains(*name)).map(|(name, _)| format!("no {name}")),
+        );
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
+    #[test]
+    fn values_are_spelled_alike() {
+        let is_kebab = |word: &str| {
+            let is_part = |part: &str| {
+                !part.is_empty()
+                    && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+            };
+            word.split('-').all(is_part)
+        };
+        let mut wrong = Vec::new();
+        for one in uses() {
+            let (name, command, shape) = (one.name(), &one.command, one.shape());
+            let words = one.option.get_possible_values();
+            // Those of flags are not typed.
+            for word in words.iter().filter(|_| one.takes_value()) {
+                if !is_kebab(word.get_name()) {
+                    wrong.push(format!("{command} --{name} {}: not kebab-case", word.get_name()));
+                }
+            }
+            if !is_kebab(name) {
+                wrong.push(format!("{command} --{name}: not kebab-case"));
+            }
+            if one.option.get_value_delimiter().is_some() && !shape.value.ends_with(",...") {
+                wrong.push(format!("{command} --{name} {}: a list is NAME,...", shape.value));
+            }
+            if (shape.value == "DIR") != name.ends_with("-dir") {
+                wrong.push(format!("{command} --{name} {}: a directory is --...-dir DIR", shape.value));
+            }
+            let is_zero_all = one.help().contains("0 for all");
+            let is_exception = ZERO.iter().any(|(option, of, _)| *option == name && of == command);
+            if matches!(name, "top" | "depth") && is_zero_all == is_exception {
+                wrong.push(format!("{command} --{name}: 0 is all"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn old_spellings_are_read() {
+        for (old, new) in [
+            ("diff a b --by place", "diff a b --group-by place"),
+            ("trend a b c --by class", "trend a b c --group-by class"),
+            ("waste a --by package", "waste a --group-by package"),
+            (
+                "waste a --kind duplicate_strings,boxed_numbers",
+                "waste a --kind duplicate-strings,boxed-numbers",
+            ),
+            ("waste --explain boxed_numbers", "waste --explain boxed-numbers"),
+            ("report a --compare b", "report a --baseline b"),
+            ("run --file x -- java", "run -o x -- java"),
+            ("export a --to x", "export a --output-dir x"),
+            ("listen --out x --host 127.0.0.2", "listen --output-dir x --address 127.0.0.2"),
+            ("serve a --listen 127.0.0.2", "serve a --address 127.0.0.2"),
+            ("man --dir x", "man --output-dir x"),
+            ("threads a --name main", "threads a --thread main"),
+            ("flamegraph a --of live", "flamegraph a --data live"),
+            ("dominators a --merge class --depth 3", "dominators a --group-by class-tree --depth 3"),
+            ("dominators --merge=class a", "dominators --group-by class-tree a"),
+        ] {
+            let parsed = |line: &str| {
+                let words = ["hprof-cli"].into_iter().chain(line.split(' ')).map(OsString::from);
+                let words = crate::cli::options::renamed(words.collect());
+                let matches = crate::cli::command().try_get_matches_from(words).unwrap();
+                format!(
+                    "{:?}",
+                    <crate::cli::Command as clap::FromArgMatches>::from_arg_matches(&matches).unwrap()
+                )
+            };
+            assert_eq!(parsed(old), parsed(new), "{old}");
+        }
+    }
+
+    #[test]
+    fn contributing_has_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CONTRIBUTING.md");
+        let present = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = present.split_once(BEGIN).unwrap();
+        let (_, after) = rest.split_once(END).unwrap();
+        let made = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
+        if std::env::var_os("HPROF_CLI_BLESS").is_some() {
+            std::fs::write(path, made).unwrap();
+        } else {
+            assert!(
+                present == made,
+                "the table of options in CONTRIBUTING.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it"
+            );
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What to do about what is wrong. Lower layers say what is the case; options, commands and other programs are named here.
+
+use std::borrow::Cow;
+use std::io;
+
+use hprof_index::Error;
+use hprof_index::model::problem::ProblemKind;
+use hprof_index::storage::memory::Limit;
+use hprof_input::file::OpenError;
+use hprof_input::packed::Compression;
+use hprof_parser::FormatErrorKind;
+use hprof_parser::sniff::Looks;
+use hprof_query::dump::doctor::Subject;
+use hprof_query::oql::QueryError;
+use hprof_query::recordings::profile::text::TextError;
+#[cfg(feature = "sql")]
+use hprof_query::sql::{ErrorKind, SqlError};
+
+/// What to do where there is no memory to unpack with.
+const NO_MEMORY_TO_UNPACK: &str =
+    "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
+
+/// What to do about an error, in one line.
+pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return of_dump(error).map(Cow::Borrowed);
+    }
+    #[cfg(feature = "sql")]
+    if let Some(error) = error.downcast_ref::<SqlError>() {
+        return match error.kind {
+            ErrorKind::Time => Some("--time-limit 10min allows more, --time-limit 0 any time".into()),
+            ErrorKind::Memory => Some("--memory SIZE allows more".into()),
+            _ => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<QueryError>() {
+        return Some(match error.unknown_function? {
+            "livepaths" => "`hprof-cli paths-to-root` shows paths from GC roots".into(),
+            "reachables" => "`hprof-cli retained` shows what objects retain together".into(),
+            _ => return None,
+        });
+    }
+    match error.downcast_ref::<TextError>() {
+        Some(TextError::NoSuchRun { runs, .. }) if *runs > 1 => {
+            Some(format!("select one with --run 1 to {runs}").into())
+        }
+        _ => None,
+    }
+}
+
+/// What a limit of memory is called where it can be raised.
+pub(crate) const fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Given => "--memory",
+        _ => limit.name(),
+    }
+}
+
+/// What to do about a dump that cannot be opened, or whose index cannot be built.
+pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::Open(OpenError::Directory(_)) => "name the dump file, not its directory",
+        Error::Open(OpenError::NotAFile(_)) => {
+            "save the dump to a file first: it is memory-mapped and read more than once"
+        }
+        Error::Open(OpenError::Io { error, .. }) => match error.kind() {
+            io::ErrorKind::NotFound => "check the path",
+            // A limit of addresses: a map of a file takes as many as the file has bytes.
+            io::ErrorKind::OutOfMemory => {
+                "the file is memory-mapped, which takes as much address space as it has bytes: raise the limit, for example: ulimit -v unlimited"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
+            }
+            _ => return None,
+        },
+        Error::Format { looks, error, .. } => match error.kind() {
+            FormatErrorKind::Empty => "the JVM has not written it yet, or the disk was full: make a new dump",
+            FormatErrorKind::HeaderCut | FormatErrorKind::IdSize(_) => {
+                "the file is truncated or damaged at its start: copy it again or make a new dump"
+            }
+            _ => looks_advice(*looks),
+        },
+        Error::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
+            "unpack it with zstd -d --long=31, or compress it with a smaller window: zstd --long FILE"
+        }
+        Error::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::OutOfMemory => {
+            NO_MEMORY_TO_UNPACK
+        }
+        Error::Unpack { error, .. } if error.kind() == io::ErrorKind::OutOfMemory => NO_MEMORY_TO_UNPACK,
+        Error::NotInside { looks: Some(looks), .. } => looks_advice(*looks),
+        Error::NotInside { error: Some(_), .. } => {
+            "the file is truncated or damaged at its start: copy it again or make a new dump"
+        }
+        Error::NotInside { .. } => "the file to compress was missing, or the disk was full: make a new dump",
+        Error::NoSuchHeapDump { .. } => "omit --heap-dump to read the last one",
+        Error::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
+        Error::Unpack { .. } => {
+            "name a directory with enough space with --index-dir DIR, or unpack it yourself"
+        }
+        Error::Spool { .. } => {
+            "name a directory with enough space with --index-dir DIR, or save the dump to a file first"
+        }
+        Error::NoRoom { .. } => {
+            "name a directory on a disk with more space with --index-dir DIR, or unpack it yourself"
+        }
+        Error::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
+            "extract one of them: unzip -p ARCHIVE NAME > FILE"
+        }
+        Error::Members { members, .. } if members.dump_count > 1 => {
+            "extract one of them: tar -xOf ARCHIVE NAME > FILE"
+        }
+        Error::Members { compression: Compression::Zip, .. } => {
+            "list its files: unzip -l ARCHIVE; extract one: unzip -p ARCHIVE NAME > FILE"
+        }
+        Error::Members { .. } => {
+            "list its files: tar -tvf ARCHIVE; extract one: tar -xOf ARCHIVE NAME > FILE"
+        }
+        Error::WriteIndex { error, .. } => match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                "free space there, or name another directory with --index-dir"
+            }
+            io::ErrorKind::OutOfMemory => {
+                "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
+            }
+            io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
+            _ => "name a writable directory with --index-dir",
+        },
+        Error::RemoveIndex { error, .. } => match error.kind() {
+            io::ErrorKind::TimedOut => "end that process, then run this again",
+            _ => "run this as a user who may write there, or remove the directory yourself",
+        },
+        Error::NoMemory { error, .. } => match error.available.limit {
+            Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
+            Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
+            Limit::Addresses => {
+                "raise the limit, for example: ulimit -v unlimited; memory-mapped files count towards it"
+            }
+            Limit::Free | Limit::Group => {
+                "free some memory, use --threads 1, or set --memory SIZE if more is available"
+            }
+        },
+        Error::NoDisk { .. } => "name a directory on a disk with more space with --index-dir DIR",
+        Error::TooManyObjects { .. } => "histo and info can read it; commands that need an index cannot",
+    })
+}
+
+/// What to do about a file that is no heap dump.
+const fn looks_advice(looks: Looks) -> &'static str {
+    match looks {
+        Looks::HprofText => {
+            "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \
+             flamegraph read it"
+        }
+        Looks::MangledHprof => "copy the dump again in binary mode",
+        Looks::Html => "download the dump again, and check what the server answered",
+        Looks::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
+        Looks::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
+        Looks::Jfr => "open recordings with: jfr print FILE",
+        Looks::Tar | Looks::Zip | Looks::Bzip2 | Looks::Xz => {
+            "unpack it first; gzip, Zstandard, and a tar or zip archive of one dump are read directly"
+        }
+        Looks::Zeros => "the disk may have been full when the dump was written: make a new one",
+        Looks::Text => {
+            "name a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)"
+        }
+        _ => "make one with: jcmd PID GC.heap_dump FILE",
+    }
+}
+
+/// What to do about a finding.
+pub(crate) const fn finding(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Problem(kind) => problem_advice(kind),
+        Subject::MissingObjects => {
+            "if the dump is damaged, they were lost with the rest; if it is complete, the JVM omitted them, and nothing can be done"
+        }
+        Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
+        Subject::SeveralHeapDumps => "--heap-dump N reads another",
+        Subject::LinesNotUnderstood => {
+            "look at the line in the text: was it edited, wrapped, or written by two processes at once?"
+        }
+        Subject::SeveralRuns => "--run N reads another",
+    }
+}
+
+const fn problem_advice(kind: ProblemKind) -> &'static str {
+    match kind {
+        ProblemKind::FileCut | ProblemKind::CutSubRecord | ProblemKind::NoEnd | ProblemKind::NoHeapDump => {
+            "compare the length with the original's and copy it again; if the original is truncated too, the disk was full or the JVM was killed while writing: make a new dump where there is enough space (-XX:HeapDumpPath, or `jcmd PID GC.heap_dump -gz=1`, which writes a tenth to a third of the bytes)"
+        }
+        ProblemKind::PackedCut => "copy the compressed file again, or compress the dump again",
+        ProblemKind::UnknownRecord
+        | ProblemKind::BadRecord
+        | ProblemKind::UnknownSubRecord
+        | ProblemKind::BadSubRecord
+        | ProblemKind::LostEnd
+        | ProblemKind::MorePlaces => {
+            "compare checksums with the original and copy the file again; if the original is the same, make a new dump"
+        }
+        ProblemKind::TextMode => {
+            "copy the original again in binary mode (scp, rsync, FTP's `binary`), not by mail or through an editor"
+        }
+        ProblemKind::LengthOpen => {
+            "if counts or sizes look too small, make a new dump and let the JVM finish"
+        }
+        ProblemKind::CutArrays => "nothing: no JVM dumps such arrays in full",
+        ProblemKind::ThreadsAssumed => {
+            "copy the file again or make a new dump: a complete dump names its threads"
+        }
+        ProblemKind::MissingClasses | ProblemKind::OddInstances | ProblemKind::RepeatedObjects => {
+            "if a program other than a JVM wrote the dump, report it to its authors; a JVM's dump with this finding is damaged: copy it again or make a new one"
+        }
+        ProblemKind::LengthWrapped
+        | ProblemKind::EmptySegments
+        | ProblemKind::RepeatedClasses
+        | ProblemKind::UnnamedClasses => "nothing",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_lower_layers_become_advice() {
+        let query = "SELECT livePaths(s) FROM a s".parse::<hprof_query::oql::Query>();
+        let errors = [
+            (query.map(|_| ()).unwrap_err().into(), Some("hprof-cli paths-to-root")),
+            (TextError::NoSuchRun { asked: 9, runs: 3 }.into(), Some("--run 1 to 3")),
+            (TextError::NoSuchRun { asked: 9, runs: 1 }.into(), None),
+            (Error::Changed("a".into()).into(), Some("run this again")),
+            (anyhow::anyhow!("else"), None),
+        ];
+        for (error, expected) in errors {
+            let error: anyhow::Error = error;
+            let found = of(&error.context("in context"));
+            assert!(found.is_some() == expected.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the documents claim of imports: no circles, neither of files nor of folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use crate::sources::rust_files;
+
+/// The crates: name, folder, and folders of other crates in it.
+const CRATES: &[(&str, &str, &[&str])] = &[
+    ("format", "format/src", &[]),
+    ("hprof", "src/hprof", &[]),
+    ("input", "src/input", &[]),
+    ("index", "src/index", &[]),
+    ("query", "src/query", &[]),
+    ("report", "src/report", &[]),
+    ("cli", "src", &["hprof", "input", "index", "query", "report"]),
+    ("agent", "agent/src", &[]),
+];
+
+/// Circles that there are: crate, folder, what imports one another. One that is mended has to go from here.
+const KNOWN: &[(&str, &str, &[&str])] = &[
+    // Their files import one another in one direction.
+    (
+        "query",
+        "",
+        &[
+            "classes",
+            "compare",
+            "dominators",
+            "dump",
+            "leaks",
+            "objects",
+            "paths",
+            "recordings",
+            "strings",
+            "threads",
+            "waste",
+        ],
+    ),
+    // Callbacks of the JVM lead from `jvm` into `start`, and what is recorded is counted in `state`.
+    ("agent", "", &["agent", "collector", "control", "jvm", "output", "record", "start", "state", "tracker"]),
+];
+
+/// A module, by the names that lead to it.
+type Module = Vec<String>;
+
+/// Modules, and those that they import.
+type Graph = BTreeMap<Module, BTreeSet<Module>>;
+
+/// The source without comments, texts and its tests.
+fn bare(source: &str) -> String {
+    let tests = source.find("\n#[cfg(test)]\n").filter(|at| source[*at..].contains("\nmod tests {"));
+    let source = &source[..tests.unwrap_or(source.len())];
+    let mut out = String::new();
+    for line in source.lines() {
+        let code = line.split("//").next().unwrap_or_default();
+        // Every other part stands between quotes.
+        out.extend(code.split('"').step_by(2));
+        out.push('\n');
+    }
+    out
+}
+
+/// The paths of a `use`, of which `{}` is expanded.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.trim().to_owned()] };
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for letter in rest.chars() {
+        match letter {
+            '}' if depth == 0 => break,
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        parts.last_mut().unwrap().push(letter);
+    }
+    parts.iter().flat_map(|part| expanded(&format!("{}{}", before.trim(), part.trim()))).collect()
+}
+
+/// The paths in a file: those of `use`, and those that begin with `crate` or `super` anywhere.
+fn paths(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in source.match_indices("use ") {
+        let begins = source[..at].trim_end_matches(' ').chars().next_back();
+        if begins.is_none_or(|letter| letter == '\n' || letter == ')' || source[..at].ends_with("pub ")) {
+            found.extend(expanded(source[at + 4..].split(';').next().unwrap_or_default()));
+        }
+    }
+    for start in ["crate::", "super::"] {
+        for (at, _) in source.match_indices(start) {
+            let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+            if !source[..at].chars().next_back().is_some_and(is_part) {
+                found.push(
+                    source[at..].split(|letter| !is_part(letter)).next().unwrap_or_default().to_owned(),
+                );
+            }
+        }
+    }
+    found
+}
+
+/// What a path leads to: the longest part of it that is a module.
+fn target(path: &str, from: &Module, known: &BTreeSet<Module>) -> Option<Module> {
+    let mut names: Vec<&str> = path.split("::").map(str::trim).collect();
+    let mut at = match *names.first()? {
+        "crate" => Module::new(),
+        "super" | "self" => from.clone(),
+        name if known.contains(&[from.as_slice(), &[name.to_owned()]].concat()) => from.clone(),
+        _ => return None,
+    };
+    while let Some(name @ ("crate" | "super" | "self")) = names.first().copied() {
+        if name == "super" {
+            at.pop();
+        }
+        names.remove(0);
+    }
+    at.extend(names.into_iter().map(|name| name.split(' ').next().unwrap_or_default().to_owned()));
+    while !known.contains(&at) {
+        at.pop()?;
+    }
+    Some(at)
+}
+
+/// The modules of a crate.
+fn modules(root: &Path, others: &[&str]) -> BTreeMap<Module, String> {
+    let mut files = Vec::new();
+    rust_files(root, &mut files);
+    let mut found = BTreeMap::new();
+    for file in files {
+        let mut names: Module = file
+            .strip_prefix(root)
+            .unwrap()
+            .with_extension("")
+            .iter()
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect();
+        if names.len() > 1 && others.contains(&&*names[0]) {
+            continue;
+        }
+        if names.last().is_some_and(|name| ["mod", "lib", "main"].contains(&&**name)) {
+            names.pop();
+        }
+        found.entry(names).or_insert_with(String::new).push_str(&bare(&fs::read_to_string(&file).unwrap()));
+    }
+    found
+}
+
+/// What each module imports.
+fn imports(modules: &BTreeMap<Module, String>) -> Graph {
+    let known: BTreeSet<Module> = modules.keys().cloned().collect();
+    let of = |(from, source): (&Module, &String)| {
+        let targets = paths(source).into_iter().filter_map(|path| target(&path, from, &known));
+        // A module and what it consists of are one.
+        let targets = targets.filter(|to| !to.starts_with(from) && !from.starts_with(to));
+        (from.clone(), targets.collect())
+    };
+    modules.iter().map(of).collect()
+}
+
+/// Nodes that lead to one another.
+fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
+    let reached = |from: &Module| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(node) = open.pop() {
+            open.extend(graph.get(node).into_iter().flatten().filter(|next| seen.insert((*next).clone())));
+        }
+        seen
+    };
+    let all: BTreeMap<&Module, BTreeSet<Module>> = graph.keys().map(|node| (node, reached(node))).collect();
+    let circle = |(node, seen): (&&Module, &BTreeSet<Module>)| -> BTreeSet<Module> {
+        seen.iter().filter(|other| all.get(other).is_some_and(|back| back.contains(*node))).cloned().collect()
+    };
+    all.iter().map(circle).filter(|circle| circle.len() > 1).collect()
+}
+
+/// The graph of what is directly in a folder.
+fn folder_graph(graph: &Graph, folder: &[String]) -> Graph {
+    let inside = |module: &Module| {
+        (module.starts_with(folder) && module.len() > folder.len()).then(|| module[..=folder.len()].to_vec())
+    };
+    let mut found = Graph::new();
+    for (from, to) in graph.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to))) {
+        if let (Some(from), Some(to)) = (inside(from), inside(to))
+            && from != to
+        {
+            found.entry(from).or_default().insert(to);
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_make_no_circles() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut wrong, mut found) = (Vec::new(), BTreeSet::new());
+    let mut edges = 0;
+    for (name, folder, others) in CRATES {
+        let modules = modules(&root.join(folder), others);
+        let graph = imports(&modules);
+        edges += graph.values().map(BTreeSet::len).sum::<usize>();
+        if *name != "agent" {
+            wrong.extend(circles(&graph).iter().map(|circle| format!("files of {name}: {circle:?}")));
+        }
+        if *name == "index" {
+            let of_graph =
+                graph.iter().filter(|(from, _)| from.first().is_some_and(|first| first == "graph"));
+            let others =
+                of_graph.flat_map(|(_, all)| all).filter(|to| to[0] != "graph" && to[0] != "storage");
+            wrong.extend(others.map(|to| format!("index::graph imports {to:?}")));
+        }
+        let folders: BTreeSet<&[String]> =
+            modules.keys().flat_map(|module| (0..module.len()).map(|length| &module[..length])).collect();
+        for folder in folders {
+            for circle in circles(&folder_graph(&graph, folder)) {
+                let names: Vec<String> = circle.iter().filter_map(|module| module.last().cloned()).collect();
+                let is_known = |(known, place, members): &&(&str, &str, &[&str])| {
+                    known == name && *place == folder.join("/") && names == *members
+                };
+                match KNOWN.iter().find(is_known) {
+                    Some(known) => _ = found.insert(known),
+                    None => wrong.push(format!("{name}/{}: {names:?}", folder.join("/"))),
+                }
+            }
+        }
+    }
+    assert!(edges > 1000, "{edges}");
+    wrong.extend(
+        KNOWN.iter().filter(|known| !found.contains(known)).map(|known| format!("mended: {known:?}")),
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_circle_is_found() {
+    let module = |path: &str| -> Module { path.split('/').map(str::to_owned).collect() };
+    let source = |of: &str| bare(of);
+    let modules: BTreeMap<Module, String> = [
+        (module("a"), String::new()),
+        (module("a/x"), source("use crate::b::{self, y::{Y, Z as W}};\n// use crate::c;\n")),
+        (module("b"), source("mod y;\n")),
+        (module("b/y"), source("fn f() -> String {\n    super::super::c::g(\"crate::a\")\n}\n")),
+        (
+            module("c"),
+            source("pub(crate) use crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::a::x;\n}\n"),
+        ),
+        (module("d"), source("use super::a;\n")),
+    ]
+    .into();
+    let graph = imports(&modules);
+    assert_eq!(graph[&module("a/x")], [module("b"), module("b/y")].into());
+    assert_eq!(graph[&module("b/y")], [module("c")].into());
+    assert_eq!(graph[&module("c")], [module("d")].into());
+    // The file `a/x` is in none, and its folder is in one.
+    assert!(circles(&graph).is_empty());
+    let folders = circles(&folder_graph(&graph, &[]));
+    assert_eq!(folders, [["a", "b", "c", "d"].map(module).into()].into());
+}
