@@ -78,7 +78,7 @@ pub enum Fit {
         /// From 0.
         priority: u8,
     },
-    /// Its cells are abbreviated: names. Columns of a lower priority are shortened first.
+    /// Its cells are names, which are shortened. Columns of a lower priority are shortened first.
     Shorten {
         /// From 0.
         priority: u8,

@@ -1,14 +1,15 @@
-//! Texts that fit a terminal: names are abbreviated from the left, sentences are wrapped.
+//! Texts that fit a terminal: names are shortened from the left, sentences are wrapped.
 //!
 //! What is recognized in a cell: the lines that draw a tree, names of classes with their packages, outer classes and
 //! members, object IDs, texts in quotes, and the places of stack frames. A cell loses what tells least first. Object IDs are
-//! never cut, simple class names and members last. All texts are escaped already.
+//! never cut, simple class names and members last. `…` is the only mark of what was left out, and a shortened class name is a
+//! pattern that matches the class. All texts are escaped already.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text in quotes keeps so much before names are abbreviated.
+/// A text in quotes keeps so much before packages are dropped.
 const LONG_LABEL: usize = 40;
-/// A text in quotes keeps so much before outer classes are abbreviated.
+/// A text in quotes keeps so much before outer classes are dropped.
 const SHORT_LABEL: usize = 16;
 /// What is left of a text in quotes before a simple class name is cut.
 const SHORTEST_LABEL: usize = 6;
@@ -28,19 +29,19 @@ pub fn width(text: &str) -> usize {
     text.width().max(text.chars().map(|c| c.width().unwrap_or(0)).sum())
 }
 
-/// Shortens a text with names to a width: packages to their initials from the left, then texts in quotes, then outer
-/// classes, then the fields before the class that they hold; at last its end is cut, but no object ID.
+/// Shortens a text with names to a width: drops packages from the left, then cuts texts in quotes, then drops outer classes,
+/// then cuts the fields before the class that they hold; at last its end, but no object ID.
 pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
     let mut cell = Cell::parse(text, room);
     cell.labels(LONG_LABEL);
-    cell.packages();
+    cell.drop_first(Kind::Package, "…");
     cell.tree(room / 2);
     cell.labels(SHORT_LABEL);
     cell.places();
-    cell.outer_classes();
+    cell.drop_first(Kind::Outer, "…$");
     cell.drop_all(Kind::Package);
     cell.drop_all(Kind::Outer);
     cell.labels(SHORTEST_LABEL);
@@ -283,20 +284,44 @@ impl Cell {
         }
     }
 
-    fn packages(&mut self) {
-        self.shorten(Kind::Package, |piece, _| piece.text.chars().take(1).chain(['.']).collect());
+    /// Replaces pieces of a kind by a mark, as few as possible: of each name the first ones, from the left, until the cell
+    /// fits. The mark of outer classes stands for the packages before them too.
+    fn drop_first(&mut self, kind: Kind, mark: &str) {
+        let mark_width = width(mark);
+        let mut kept = Vec::with_capacity(self.pieces.len());
+        for piece in std::mem::take(&mut self.pieces) {
+            if self.excess == 0 || piece.kind != kind {
+                kept.push(piece);
+                continue;
+            }
+            let before = kept.pop_if(|last: &mut Piece| last.kind == kind || last.kind == Kind::Package);
+            let dropped = piece.width + before.as_ref().map_or(0, |before| before.width);
+            if dropped > mark_width {
+                kept.push(Piece { kind, text: mark.to_owned(), width: mark_width });
+                self.excess = self.excess.saturating_sub(dropped - mark_width);
+            } else {
+                kept.extend(before);
+                kept.push(piece);
+            }
+        }
+        self.pieces = kept;
     }
 
-    fn outer_classes(&mut self) {
-        // Initials would be a name that no class has: the mark can be pasted back as part of a pattern.
-        self.shorten(Kind::Outer, |_, _| "…$".to_owned());
-    }
-
-    /// Takes out all pieces of a kind: some of the packages would tell another name.
+    /// Empties all pieces of a kind: a class name without its packages or outer classes is a pattern, but one with `$` is
+    /// matched as written and needs a mark, `…Weak$1`.
     fn drop_all(&mut self, kind: Kind) {
         if self.excess > 0 {
             let before = self.width();
-            self.pieces.retain(|piece| piece.kind != kind);
+            let mut pieces = self.pieces.iter_mut().peekable();
+            while let Some(piece) = pieces.next() {
+                if piece.kind == kind {
+                    let has_dollar =
+                        |next: &&mut Piece| next.text.split_at(name_length(&next.text)).0.contains('$');
+                    let is_marked = kind == Kind::Outer && pieces.peek().is_some_and(has_dollar);
+                    let text = if is_marked { "…" } else { "" };
+                    *piece = Piece { kind, text: text.to_owned(), width: width(text) };
+                }
+            }
             self.excess = self.excess.saturating_sub(before - self.width());
         }
     }
@@ -372,13 +397,18 @@ impl Cell {
             .min(self.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum());
         room = room.saturating_sub(1);
         let mut is_cut = false;
+        let mut is_nested = false;
         for piece in self.pieces.iter_mut().filter(|piece| piece.kind != Kind::Id) {
             if is_cut {
                 piece.text.clear();
             } else if piece.width > room {
-                piece.text = format!("{}…", head(&piece.text, room));
+                // The start of a nested class's name is no pattern without a mark for the outer class.
+                let start = head(&piece.text, room.saturating_sub(is_nested.into()));
+                let mark = if is_nested && !start.is_empty() { "…" } else { "" };
+                piece.text = format!("{mark}{start}…");
                 is_cut = true;
             }
+            is_nested = piece.kind == Kind::Outer && piece.text.is_empty();
             room = room.saturating_sub(piece.width);
         }
         self.excess = 0;
@@ -428,24 +458,38 @@ mod tests {
         let name = "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject";
         for (room, expected) in [
             (69, name),
-            (68, "j.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject"),
-            (60, "j.u.c.locks.AbstractQueuedSynchronizer$ConditionObject"),
-            (53, "j.u.c.l.AbstractQueuedSynchronizer$ConditionObject"),
-            (30, "j.u.c.l.…$ConditionObject"),
-            (20, "…$ConditionObject"),
-            (15, "ConditionObject"),
-            (10, "Condition…"),
+            (68, "…util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject"),
+            (64, "…concurrent.locks.AbstractQueuedSynchronizer$ConditionObject"),
+            (48, "…AbstractQueuedSynchronizer$ConditionObject"),
+            (42, "…$ConditionObject"),
+            (16, "ConditionObject"),
+            (10, "…Conditio…"),
+            (3, "…C…"),
+            (2, "…"),
         ] {
             assert_eq!(names(name, room), expected, "{room}");
         }
+        let name = "org.apache.spark.sql.catalyst.expressions.Row";
+        assert_eq!(names(name, 28), "…catalyst.expressions.Row");
+        assert_eq!(names(name, 5), "…Row");
+        assert_eq!(names(name, 3), "Row");
+        assert_eq!(names("a.Outer$Inner$Deep", 17), "…Outer$Inner$Deep");
+        assert_eq!(names("a.Outer$Inner$Deep", 16), "…$Inner$Deep");
+        assert_eq!(names("a.Outer$Inner$Deep", 11), "…$Deep");
+        assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 8), "…$Weak$1");
+        assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 7), "…Weak$1");
+        // Those of the first name before those of the next.
+        let two = "java.util.HashMap of java.lang.String";
+        assert_eq!(names(two, 33), "…util.HashMap of java.lang.String");
+        assert_eq!(names(two, 24), "…HashMap of …lang.String");
     }
 
     #[test]
     fn dollars_of_a_name_that_starts_with_one_stay() {
         for (name, room, expected) in [
-            ("com.sun.proxy.$Proxy12", 16, "c.s.p.$Proxy12"),
+            ("com.sun.proxy.$Proxy12", 16, "…proxy.$Proxy12"),
             ("$Proxy12.next", 11, "$Proxy12.n…"),
-            ("x $Proxy12 com.sun.proxy.Other", 25, "x $Proxy12 c.s.p.Other"),
+            ("x $Proxy12 com.sun.proxy.Other", 25, "x $Proxy12 …proxy.Other"),
         ] {
             assert_eq!(names(name, room), expected);
         }
@@ -453,12 +497,12 @@ mod tests {
 
     #[test]
     fn members_stay_and_ids_are_never_cut() {
-        let expected = "j.u.HashMap$Node.next";
+        let expected = "…HashMap$Node.next";
         assert_eq!(names("java.util.HashMap$Node.next", 22), expected);
-        assert_eq!(names("java.util.HashMap.putVal(HashMap.java:635)", 30), "j.u.HashMap.putVal(:635)");
+        assert_eq!(names("java.util.HashMap.putVal(HashMap.java:635)", 30), "…HashMap.putVal(:635)");
         assert_eq!(
             names("java.lang.Thread 0x7f00a0b0c0d0 \"main\"", 34),
-            "j.l.Thread 0x7f00a0b0c0d0 \"main\""
+            "…lang.Thread 0x7f00a0b0c0d0 \"main\""
         );
         for room in 14..40 {
             let text = names("java.lang.Thread 0x7f00a0b0c0d0 \"main\"", room);
@@ -492,7 +536,7 @@ mod tests {
     #[test]
     fn trees_lose_their_left() {
         let text = format!("{}└─ java.util.HashMap$Node", "│  ".repeat(20));
-        assert_eq!(names(&text, 40), "…21│  │  │  │  │  │  └─ j.u.HashMap$Node");
+        assert_eq!(names(&text, 40), "…21│  │  │  │  │  │  │  └─ …HashMap$Node");
         for room in 10..90 {
             assert!(width(&names(&text, room)) <= room, "{room}");
         }

@@ -169,6 +169,8 @@ fn values_are_compared_by_the_type_of_the_column() {
     assert_eq!(count("class = 'JAVA.LANG.STRING' COLLATE NOCASE"), strings);
     assert_eq!(count("class IN ('java.lang.String', 'java.lang.String', 'none')"), strings);
     assert_eq!(count("class GLOB 'java.lang.String'"), strings);
+    assert_eq!(count("class GLOB 'j.l.String'"), 0);
+    assert_eq!(count("'10.20.3' GLOB '1.2.3'"), 0);
     assert_eq!(count("class LIKE 'JAVA.LANG.STRING'"), strings);
     assert_eq!(count("retained_bytes > 1000"), count("retained_bytes + 0 > 1000"));
 }

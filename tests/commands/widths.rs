@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
+use hprof_cli::histogram::ClassPattern;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
@@ -284,18 +285,32 @@ fn the_first_screens_and_the_tables_of_the_shell_fit_80_columns() {
     assert!(wide.is_empty(), "{wide:#?}");
 }
 
-/// Packages become initials, outer classes and ends `…`: a pattern reads them.
+/// Packages, outer classes and ends become `…`: as a pattern, each name matches its class.
 #[test]
 fn names_of_narrow_tables_are_patterns() {
     let dump = sample("jdk/jdk17.hprof.zst");
-    for columns in [44, 52, 80] {
+    let names_at = |columns| -> Vec<String> {
         let histo = command(&words(&["histo", "--top", "0", "--quiet"], &dump));
-        let lines = shown(&on_terminal(histo, columns));
-        let is_row = |line: &&String| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        let names: Vec<&str> =
-            lines.iter().filter(is_row).filter_map(|line| line.split(' ').next_back()).collect();
-        let is_short = |name: &&&str| name.as_bytes().get(1) == Some(&b'.') || name.contains('…');
-        let short: Vec<&str> = names.iter().filter(is_short).copied().collect();
+        let is_row = |line: &String| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let lines = shown(&on_terminal(histo, columns)).into_iter().filter(is_row);
+        // The last row is the total.
+        let mut names: Vec<String> =
+            lines.filter_map(|line| Some(line.split(' ').next_back()?.to_owned())).collect();
+        names.pop();
+        names
+    };
+    let whole = names_at(400);
+    assert!(whole.len() > 100 && !whole.iter().any(|name| name.contains('…')), "{whole:?}");
+    for columns in [36, 44, 52, 80] {
+        let names = names_at(columns);
+        assert_eq!(names.len(), whole.len(), "{columns}");
+        let is_wrong = |(name, class): &(&String, &String)| {
+            let pattern: ClassPattern = name.parse().unwrap();
+            !pattern.matches(class)
+        };
+        let wrong: Vec<_> = names.iter().zip(&whole).filter(is_wrong).collect();
+        assert!(wrong.is_empty(), "{columns}: {wrong:#?}");
+        let short: Vec<&str> = names.iter().filter(|name| name.contains('…')).map(String::as_str).collect();
         assert!(columns == 80 || short.len() > 20, "{columns}: {names:?}");
         let asked = [&["histo", "--top", "1"], &short[..]].concat();
         let output = command(&words(&asked, &dump)).output().unwrap();
@@ -304,7 +319,7 @@ fn names_of_narrow_tables_are_patterns() {
     }
 }
 
-/// The name of a file is not one of a class, whose packages can be shortened to their initials.
+/// The name of a file is not one of a class, whose packages can be dropped.
 #[test]
 fn the_name_of_a_file_loses_its_middle() {
     let dump = crate::kit::process::Folder::new();

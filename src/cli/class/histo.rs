@@ -62,8 +62,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`, or
-    /// `j.u.HashMap` as narrow tables abbreviate it; or the object ID of a class object
+    /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`;
+    /// or the object ID of a class object
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 

@@ -170,7 +170,6 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
             None => Target::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id))),
         },
         What::Classes(pattern) => {
-            let pattern = pattern.settled_in(summary);
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
             let mut found: Vec<(ObjectIndex, &str)> = matching

@@ -238,7 +238,7 @@ impl<'a> Dump<'a> {
 
     /// The classes of the dump whose names match: each has objects or was loaded.
     fn matching(&self, pattern: &ClassPattern) -> Vec<ClassNumber> {
-        let (known, pattern) = (self.summary.numbered_classes(), pattern.settled_in(self.summary));
+        let known = self.summary.numbered_classes();
         let known = known.filter(|(_, class)| class.objects.get() > 0 || class.is_dumped());
         let matching = known.filter(|(_, class)| pattern.matches(self.summary.class_name(class)));
         matching.map(|(number, _)| number).collect()
@@ -338,10 +338,9 @@ impl<'a> Dump<'a> {
             loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
         });
         let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));
-        let settled = pattern.map(|pattern| pattern.settled_in(self.summary));
         let is_meant = |row: &&loaders::Row| {
             let names = [class(row), row.label.as_deref()];
-            settled.as_ref().is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
+            pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
         };
         let is_counted = |row: &&loaders::Row| match scope {
             Scope::All => true,
@@ -371,12 +370,10 @@ impl<'a> Dump<'a> {
         let name = |one: &loaders::Duplicate| {
             self.summary.class(one.class).map_or("", |class| self.summary.class_name(class))
         };
-        let settled = pattern.map(|pattern| pattern.settled_in(self.summary));
         let (mut amount, mut names, mut most) = (0, 0, None);
         for same in all.chunk_by(|a, b| name(a) == name(b)) {
             let Some(name) = same.first().map(name) else { continue };
-            let is_meant =
-                settled.as_ref().is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
+            let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
             // Those of a name are together by loader.
             let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
             let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;

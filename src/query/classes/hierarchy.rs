@@ -7,7 +7,7 @@ use hprof_index::model::class_table::ClassTable;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::histogram;
-use super::pattern::{ClassPattern, settled_in};
+use super::pattern::ClassPattern;
 use crate::sorting::SortRows;
 
 /// The order of a list of classes.
@@ -44,10 +44,6 @@ pub struct Question {
 impl Question {
     fn is_of_all(&self) -> bool {
         self.patterns.is_empty() && self.named.is_none()
-    }
-
-    fn settled_in(&self, summary: &Summary) -> Self {
-        Self { patterns: settled_in(&self.patterns, summary), ..self.clone() }
     }
 
     /// Returns whether the class is selected.
@@ -141,7 +137,6 @@ fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
 
 /// Lists classes.
 pub fn list(summary: &Summary, question: &Question) -> Answer {
-    let question = question.settled_in(summary);
     let figures = Figures::new(summary);
     let mut rows: Vec<Row> = (summary.numbered_classes())
         .filter(|(number, _)| is_shown(summary, *number))
@@ -164,7 +159,6 @@ pub fn list(summary: &Summary, question: &Question) -> Answer {
 /// Returns the tree of classes: below the classes that match, or else below the classes without a superclass
 /// (java.lang.Object, and any other that has objects). Subclasses with most instances come first.
 pub fn tree(summary: &Summary, question: &Question) -> Answer {
-    let question = question.settled_in(summary);
     let figures = Figures::new(summary);
     let table = figures.table;
     let mut answer = Answer::default();

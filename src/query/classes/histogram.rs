@@ -13,7 +13,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_parser::{ObjectId, names};
 
-use super::pattern::{ClassPattern, any_matches, settled_in};
+use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
@@ -282,13 +282,11 @@ pub struct Groups {
 impl Groups {
     /// Groups the classes that match the patterns.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
-        let patterns = settled_in(patterns, summary);
-        Self::of(summary, group_by, |_, name| any_matches(&patterns, name))
+        Self::of(summary, group_by, |_, name| any_matches(patterns, name))
     }
 
     fn asked(summary: &Summary, question: &Question) -> Self {
         let id = |class: &ClassRow| class.is_dumped().then(|| class.id.into());
-        let question = Question { patterns: settled_in(&question.patterns, summary), ..question.clone() };
         Self::of(summary, question.group_by, |class, name| question.is_meant(name, id(class)))
     }
 

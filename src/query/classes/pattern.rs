@@ -7,9 +7,7 @@
 //! * `HashMap.Node`, `java.util.HashMap.Node`: a nested class as Java source writes it; the outer class may be nested too;
 //! * `com.acme.**`: a glob; `*` and `?` stay within a part of the name, `**` goes across dots;
 //! * `*Cache`, `Map$*`: without a dot, also the name after the last dot;
-//! * `j.u.HashMap`, `o.a.s.sql.Row`: a name as a narrow table abbreviates it; a package of one letter stands for those that
-//!   begin with it, unless a class has the very name; `…$Node`, `Condition…`: the mark stands for anything, and a name that
-//!   is cut may be that of a nested class.
+//! * `…catalyst.expressions.Row`, `…$Node`, `Condition…`: a name as narrow tables shorten it; the mark matches anything.
 //!
 //! A pattern with `$`, `*` or `?` is matched as written: `*` matches `$` like any other character, and only `$` matches
 //! `$`. A dot before part of a package name does not separate a nested class: `lang.String` is not `java.lang.String`.
@@ -19,7 +17,6 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use hprof_index::model::summary::Summary;
 use hprof_parser::names;
 
 /// A pattern of class names.
@@ -33,8 +30,6 @@ pub struct ClassPattern {
     simple: bool,
     /// `true` if it is a name without `$`, which can be that of a nested class.
     plain: bool,
-    /// The glob of a name that can be abbreviated: one with packages of one letter, or without its outer classes.
-    abbreviated: Option<String>,
 }
 
 impl FromStr for ClassPattern {
@@ -45,12 +40,7 @@ impl FromStr for ClassPattern {
         let glob = names::java_class_name(text).replace('…', "**");
         let simple = !glob.contains('.');
         let plain = !glob.is_empty() && !glob.contains(['$', '*', '?']);
-        let abbreviated = match text.contains('…') && simple {
-            _ if text.contains(['*', '?']) => None,
-            true => Some(format!("**${glob}")),
-            false => abbreviated(&glob),
-        };
-        Ok(Self { text: text.to_owned(), glob, simple, plain, abbreviated })
+        Ok(Self { text: text.to_owned(), glob, simple, plain })
     }
 }
 
@@ -62,27 +52,6 @@ impl ClassPattern {
 
     /// Returns whether the pattern matches a class of this name in Java source form.
     pub fn matches(&self, name: &str) -> bool {
-        self.matches_unabbreviated(name)
-            || self.abbreviated.as_ref().is_some_and(|glob| glob_matches(glob.as_bytes(), name.as_bytes()))
-    }
-
-    /// Returns the pattern for these classes: it abbreviates no name if one of them has it.
-    #[must_use]
-    pub fn settled<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> Self {
-        // What is cut is no name.
-        let is_name = self.abbreviated.is_some()
-            && !self.text.contains('…')
-            && names.any(|name| self.matches_unabbreviated(name));
-        Self { abbreviated: self.abbreviated.clone().filter(|_| !is_name), ..self.clone() }
-    }
-
-    /// Returns the pattern for the classes of a dump.
-    #[must_use]
-    pub fn settled_in(&self, summary: &Summary) -> Self {
-        self.settled(summary.classes().iter().map(|class| summary.class_name(class)))
-    }
-
-    fn matches_unabbreviated(&self, name: &str) -> bool {
         self.matches_as_written(name) || (self.plain && self.matches_nested(name))
     }
 
@@ -165,23 +134,6 @@ impl MethodPattern {
     }
 }
 
-/// Returns the patterns for the classes of a dump, by [`ClassPattern::settled`].
-pub fn settled_in(patterns: &[ClassPattern], summary: &Summary) -> Vec<ClassPattern> {
-    patterns.iter().map(|pattern| pattern.settled_in(summary)).collect()
-}
-
-/// Returns the glob of a name whose packages of one letter are abbreviated; `None` if it has none.
-fn abbreviated(name: &str) -> Option<String> {
-    let (packages, class) = name.rsplit_once('.')?;
-    let is_one_letter = |part: &str| part.chars().count() == 1;
-    if !packages.split('.').any(is_one_letter) {
-        return None;
-    }
-    let star = |part| if is_one_letter(part) { "*" } else { "" };
-    let packages = packages.split('.').map(|part| format!("{part}{}.", star(part)));
-    Some(packages.chain([class.to_owned()]).collect())
-}
-
 /// Returns whether any of the patterns matches; no patterns match all names.
 pub fn any_matches(patterns: &[ClassPattern], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
@@ -252,12 +204,16 @@ mod tests {
             ("", "a", false),
             ("*[]", "int[]", true),
             // Names as truncated in tables.
-            ("Condition…", "java.util.concurrent.locks.AQS$ConditionObject", true),
-            ("Condition…", "java.util.concurrent.locks.AQS$PreCondition", false),
-            ("Condition*", "java.util.concurrent.locks.AQS$ConditionObject", false),
+            ("Condition…", "java.util.concurrent.locks.AQS$ConditionObject", false),
             ("…$ConditionObject", "java.util.concurrent.locks.AQS$ConditionObject", true),
             ("AbstractQueuedSyn…", "java.util.concurrent.locks.AbstractQueuedSynchronizer", true),
+            ("…Condition…", "java.util.concurrent.locks.AQS$ConditionObject", true),
+            ("…catalyst.expressions.Row", "org.apache.spark.sql.catalyst.expressions.Row", true),
+            ("…expressions.Row", "org.apache.spark.sql.catalyst.expressions.RowSet", false),
             ("java.util.…Map", "java.util.concurrent.ConcurrentHashMap", true),
+            // Initials are names of packages like all others.
+            ("a.b.C", "alpha.beta.C", false),
+            ("1.2.3", "10.20.3", false),
             // Simple names of nested classes.
             ("Node", "java.util.HashMap$Node", true),
             ("Node", "HashMap$Node", true),
@@ -289,34 +245,11 @@ mod tests {
             ("Nod*", "java.util.HashMap$Node", false),
             ("*Node", "java.util.HashMap$Node", true),
             ("HashMap.*", "java.util.HashMap$Node", false),
-            // Names as abbreviated in tables.
-            ("o.a.s.s.c.expressions.X", "org.apache.spark.sql.catalyst.expressions.X", true),
-            ("o.a.s.s.c.expressions.X", "org.apache.spark.sql.catalyst.X", false),
-            ("o.a.s.s.c.expressions.X", "org.apache.spark.sql.core.expressions.XY", false),
-            ("j.util.HashMap$Node[]", "java.util.HashMap$Node[]", true),
-            ("j/u/HashMap", "java.util.HashMap", true),
-            ("j.u.c.l.…$ConditionObject", "java.util.concurrent.locks.AQS$ConditionObject", true),
-            ("j.u.AbstractL…", "java.util.AbstractList", true),
-            ("j.u.HashMap", "javax.util.HashMap", true),
-            ("j.lang.*", "java.lang.String", false),
-            ("ja.lang.String", "java.lang.String", false),
-            ("Outer.N.Inner", "Outer.Node.Inner", true),
         ];
         for (pattern, name, expected) in cases {
             let parsed: ClassPattern = pattern.parse().unwrap();
             assert_eq!(parsed.matches(name), expected, "{pattern} on {name}");
         }
-    }
-
-    #[test]
-    fn a_name_that_a_class_has_abbreviates_none() {
-        let pattern: ClassPattern = "a.b.c".parse().unwrap();
-        let names = ["a.bb.c", "ab.b.c"];
-        assert_eq!(pattern.settled(names.into_iter()), pattern);
-        let settled = pattern.settled(names.into_iter().chain(["a.b.c"]));
-        assert_eq!([names[0], names[1], "a.b.c"].map(|name| settled.matches(name)), [false, false, true]);
-        let other: ClassPattern = "a.*".parse().unwrap();
-        assert_eq!(other.settled(["a.b"].into_iter()), other);
     }
 
     #[test]
@@ -335,7 +268,9 @@ mod tests {
             ("<init>", "a.B.<init>", true),
             ("Main.run", "Main.run", true),
             ("run", "run", true),
-            ("j.u.HashMap.put", "java.util.HashMap.put", true),
+            ("…HashMap.put", "java.util.HashMap.put", true),
+            ("…HashMap$Node.getK…", "java.util.HashMap$Node.getKey", true),
+            ("j.u.HashMap.put", "java.util.HashMap.put", false),
             ("Node.getKey", "java.util.HashMap$Node.getKey", true),
             ("HashMap.Node.getKey", "java.util.HashMap$Node.getKey", true),
             ("java.util.HashMap.Node.getKey", "java.util.HashMap$Node.getKey", true),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::classes::histogram::{self, Scope, SortBy, With};
-use crate::classes::pattern::{ClassPattern, any_matches, settled_in};
+use crate::classes::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::recordings::profile::text::TextHeap;
 use crate::sorting::SortRows;
@@ -226,10 +226,9 @@ impl Groups {
         let mut known: FxHashMap<Key, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
         let mut stems = names::Stems::default();
-        let patterns = settled_in(&question.patterns, summary);
         for (number, class) in summary.numbered_classes() {
             let name = summary.class_name(class);
-            let is_meant = any_matches(&patterns, name)
+            let is_meant = any_matches(&question.patterns, name)
                 && (!groups.is_with_subclasses || summary.class_table().subclasses(number).len() > 0);
             if !is_meant {
                 groups.of_class.push(NONE);

@@ -43,7 +43,7 @@ impl ClassSet {
                         .for_each(&mut add);
                 }
                 What::Classes(pattern) => {
-                    let (all, pattern) = (summary.numbered_classes(), pattern.settled_in(summary));
+                    let all = summary.numbered_classes();
                     let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
                     found.for_each(|(number, _)| add(number));
                 }

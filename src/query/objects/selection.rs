@@ -134,7 +134,7 @@ impl Selection {
             What::Object(id) => {
                 return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
             }
-            What::Classes(pattern) => pattern.settled_in(summary),
+            What::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> =
             summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();

@@ -86,12 +86,10 @@ pub struct Answer<'a> {
 pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answer<'a> {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
     let stacks = filter.of(traces);
-    let names = || sites.rows.iter().map(|site| &*site.class);
-    let classes: Vec<ClassPattern> = question.classes.iter().map(|one| one.settled(names())).collect();
     let is_meant = |site: &Site| {
         (question.traces.is_empty() || question.traces.contains(&site.trace))
             && !is_below(site, sites.total.as_ref(), question.cutoff)
-            && pattern::any_matches(&classes, &site.class)
+            && pattern::any_matches(&question.classes, &site.class)
             && stacks.matches(site.trace)
     };
     let mut all: Vec<&Site> = sites.rows.iter().collect();

@@ -19,10 +19,8 @@ impl StackFilter {
         let frames = |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> {
             (0u32..).map_while(|number| traces.frame(number)).map(is_meant).collect()
         };
-        let names = || traces.all_frames().filter_map(|frame| frame.class.as_deref());
-        let classes: Vec<ClassPattern> = self.classes.iter().map(|one| one.settled(names())).collect();
         let of_class = |frame: &Frame| {
-            frame.class.as_ref().is_some_and(|class| classes.iter().any(|one| one.matches(class)))
+            frame.class.as_ref().is_some_and(|class| self.classes.iter().any(|one| one.matches(class)))
         };
         let of_method = |frame: &Frame| {
             let name = frame.qualified_method();
