@@ -9,6 +9,7 @@ use crate::objects::address_index::TooManyObjects;
 use crate::scan::error::NoSuchHeapDump;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::{Limit, NoMemory};
+use crate::storage::private_dir::is_distrust;
 use hprof_input::file::OpenError;
 use hprof_input::packed::{Compression, Members, Size};
 use hprof_parser::sniff::Looks;
@@ -212,6 +213,9 @@ impl Error {
                     "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
                 }
                 io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
+                _ if is_distrust(error) => {
+                    "name another directory with --index-dir, or change the owner or mode of this one"
+                }
                 _ => "name a writable directory with --index-dir",
             },
             Self::RemoveIndex { error, .. } => match error.kind() {
