@@ -1,8 +1,9 @@
 //! Cells one below the other: each as wide as the widest of its column.
 
-use unicode_width::UnicodeWidthStr;
+use std::ops::Range;
 
 use super::column::Align;
+use super::fit::width;
 use super::layout::GAP;
 
 /// Columns, while their cells are measured and then written.
@@ -30,16 +31,18 @@ impl Aligned {
         self.0.iter().map(|(width, _)| *width)
     }
 
-    /// Writes the lines of a row, without spaces at their ends: as many as the cell of most lines has.
+    /// Writes the lines of a row, without spaces at their ends: as many as the cell of most lines has. With each is told which
+    /// bytes of it, by column, are of the cell.
     pub(super) fn lines<E>(
         &self,
         cells: &[String],
-        mut write: impl FnMut(&str) -> Result<(), E>,
+        mut write: impl FnMut(&str, &[Range<usize>]) -> Result<(), E>,
     ) -> Result<(), E> {
         let most = cells.iter().map(|cell| cell.matches('\n').count()).max();
-        let mut line = String::new();
+        let (mut line, mut places) = (String::new(), Vec::new());
         for number in most.map_or(0..0, |most| 0..most + 1) {
             line.clear();
+            places.clear();
             // Spaces that stand before what comes next.
             let mut spaces = 0;
             for (cell, (column, align)) in cells.iter().zip(&self.0) {
@@ -49,20 +52,16 @@ impl Aligned {
                 spaces += before;
                 if !text.is_empty() {
                     line.extend(std::iter::repeat_n(' ', spaces));
-                    line.push_str(text);
                     spaces = 0;
                 }
+                places.push(line.len()..line.len() + text.len());
+                line.push_str(text);
                 spaces += after + GAP;
             }
-            write(line.trim_end())?;
+            write(line.trim_end(), &places)?;
         }
         Ok(())
     }
-}
-
-/// Columns that a line of a cell takes.
-fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 #[cfg(test)]
@@ -84,7 +83,7 @@ mod tests {
         assert_eq!(table.widths().collect::<Vec<_>>(), [4, 7, 0, 2]);
         let mut lines = Vec::new();
         for row in &rows {
-            let written: Result<(), ()> = table.lines(row, |line| {
+            let written: Result<(), ()> = table.lines(row, |line, _| {
                 lines.push(line.to_owned());
                 Ok(())
             });

@@ -81,7 +81,7 @@ impl Section {
 }
 
 /// What a table shows that has no rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NoRows {
     /// Titles and totals.
     #[default]
@@ -89,7 +89,7 @@ pub enum NoRows {
     /// Nothing: a note says why.
     Nothing,
     /// This line instead of titles.
-    Line(&'static str),
+    Line(Cow<'static, str>),
 }
 
 /// An answer of rows `R`.
@@ -310,7 +310,7 @@ impl ErasedAnswer<'_> {
         loop {
             let (part, count, is_last) = parts.next(rows);
             shown += count;
-            match around.no_rows {
+            match &around.no_rows {
                 NoRows::Nothing if shown == 0 => {}
                 NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
                 // All of it stands above and below.

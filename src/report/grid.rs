@@ -24,7 +24,7 @@ pub struct Grid {
     /// How many rows are not shown, if they were counted, and what they are: `classes`.
     pub more: Option<(Option<u64>, &'static str)>,
     /// What is shown instead of columns without rows.
-    pub instead: Option<&'static str>,
+    pub instead: Option<Cow<'static, str>>,
 }
 
 /// A column of a grid.

@@ -34,25 +34,26 @@ impl Ink {
     }
 }
 
-/// Writes a line with object IDs dim, and what stands in these columns of the terminal bold.
+/// Writes a line with object IDs dim, and these bytes of it bold.
 pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>]) -> io::Result<()> {
     let mut at = 0;
     let mut rest = line;
     let mut is_word = false;
     while let Some(c) = rest.chars().next() {
         let (ink, length) = if let Some(range) = bold.iter().find(|range| range.contains(&at)) {
-            (Ink::Bold, super::fit::head(rest, range.end.saturating_sub(at)).len().max(c.len_utf8()))
+            (Ink::Bold, range.end - at)
         } else {
             match if is_word { 0 } else { super::fit::id_length(rest) } {
                 0 => (Ink::Plain, c.len_utf8()),
                 id => (Ink::Dim, id),
             }
         };
-        let (text, after) = rest.split_at(length);
+        // Cells end with a character; spaces at the end of the last one are not in the line.
+        let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        at += text.len();
         let blank = text.len() - text.trim_start_matches(' ').len();
         let (blank, text) = text.split_at(blank);
         write!(out, "{blank}{}", if text.is_empty() { String::new() } else { ink.paint(text) })?;
-        at += blank.len() + super::fit::width(text);
         is_word = c.is_alphanumeric();
         rest = after;
     }

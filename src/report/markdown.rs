@@ -71,7 +71,7 @@ pub fn table_cell(raw: &str) -> String {
 /// An answer as paragraphs and tables, each after an empty line, with at most so many rows.
 pub fn grid(grid: &Grid, rows: usize) -> String {
     let mut out = pieces(&grid.above, rows);
-    if let (true, Some(line)) = (grid.rows.is_empty(), grid.instead) {
+    if let (true, Some(line)) = (grid.rows.is_empty(), &grid.instead) {
         out.push_str(&format!("\n{line}\n"));
     }
     if !grid.columns.is_empty() && !grid.rows.is_empty() {

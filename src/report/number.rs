@@ -25,20 +25,22 @@ pub fn signed_bytes(difference: i64) -> String {
     format!("{sign}{}", human_bytes(difference.unsigned_abs()))
 }
 
-/// A part of a whole in percent, with one decimal; empty if the whole is nothing.
+/// A part of a whole in percent, with one decimal, and not rounded up to all of it; empty if the whole is nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();
     }
     #[allow(clippy::cast_precision_loss)]
     let percent = part as f64 * 100.0 / whole as f64;
-    format!("{percent:.1}%")
+    format!("{:.1}%", if part < whole { percent.min(99.9) } else { percent })
 }
 
-/// A part of a whole in percent, rounded, where no more than that is known; empty if the whole is nothing.
+/// A part of a whole in percent, rounded, but not up to all of it, where no more than that is known; empty if the whole is
+/// nothing.
 pub fn whole_percent(part: u64, whole: u64) -> String {
     let percent = (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2);
-    percent.map_or_else(String::new, |percent| format!("{percent}%"))
+    let shown = |percent: u128| format!("{}%", if part < whole { percent.min(99) } else { percent });
+    percent.map_or_else(String::new, shown)
 }
 
 /// A size for people: `1.5 GiB`.
@@ -61,8 +63,13 @@ mod tests {
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "");
         assert_eq!(
-            [(299, 1000), (1, 3), (2, 3)].map(|(part, whole)| whole_percent(part, whole)),
-            ["30%", "33%", "67%"]
+            [(9_994, 10_000), (9_996, 10_000), (u64::MAX - 1, u64::MAX), (7, 7), (8, 7)]
+                .map(|(part, whole)| percent(part, whole)),
+            ["99.9%", "99.9%", "99.9%", "100.0%", "114.3%"]
+        );
+        assert_eq!(
+            [(299, 1000), (1, 3), (2, 3), (997, 1000)].map(|(part, whole)| whole_percent(part, whole)),
+            ["30%", "33%", "67%", "99%"]
         );
         assert_eq!([whole_percent(0, 0), whole_percent(u64::MAX, u64::MAX)], ["", "100%"]);
         assert_eq!([hundredths(1, 3), hundredths(2, 3), hundredths(0, 0)], [33.33, 66.67, 0.0]);

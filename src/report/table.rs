@@ -209,7 +209,7 @@ impl Builder {
 
     /// By column: how wide its cells may be; `None` of a column that is left out. Behind other parts no other column is left
     /// out, and none is less wide than it was if the terminal has room: a number that needs more gets it.
-    fn rooms(&self, terminal: Option<u16>, before: Option<&Found>) -> Vec<Option<usize>> {
+    fn rooms(&self, terminal: usize, before: Option<&Found>) -> Vec<Option<usize>> {
         let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
         let measure = |column: usize, of: fn(&str) -> usize| -> usize {
             let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
@@ -222,24 +222,22 @@ impl Builder {
         let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
         let width = |column: &usize| measure(*column, fit::width).max(was(*column).unwrap_or(0));
         let widths: Vec<usize> = shown.iter().map(width).collect();
-        let rooms = match terminal.map(usize::from) {
-            Some(terminal) if layout::total(widths.iter().copied()) > terminal => {
-                let column = |(column, width): (&usize, &usize)| {
-                    let header = self.columns.get(*column)?;
-                    Some(layout::ColumnWidth {
-                        width: *width,
-                        wanted: measure(*column, fit::wanted),
-                        least: measure(*column, fit::least),
-                        fit: header.fit,
-                        is_text: header.align == Align::Left,
-                    })
-                };
-                let columns: Vec<layout::ColumnWidth> =
-                    shown.iter().zip(&widths).filter_map(column).collect();
-                let rooms = if before.is_none() { layout::rooms } else { layout::shrunk };
-                rooms(&columns, terminal)
-            }
-            _ => widths.into_iter().map(Some).collect(),
+        let rooms = if layout::total(widths.iter().copied()) > terminal {
+            let column = |(column, width): (&usize, &usize)| {
+                let header = self.columns.get(*column)?;
+                Some(layout::ColumnWidth {
+                    width: *width,
+                    wanted: measure(*column, fit::wanted),
+                    least: measure(*column, fit::least),
+                    fit: header.fit,
+                    is_text: header.align == Align::Left,
+                })
+            };
+            let columns: Vec<layout::ColumnWidth> = shown.iter().zip(&widths).filter_map(column).collect();
+            let rooms = if before.is_none() { layout::rooms } else { layout::shrunk };
+            rooms(&columns, terminal)
+        } else {
+            widths.into_iter().map(Some).collect()
         };
         let mut all = vec![None; self.columns.len()];
         for (column, room) in shown.into_iter().zip(rooms) {
@@ -267,23 +265,21 @@ impl Builder {
         is_last: bool,
     ) -> io::Result<Found> {
         // A pipe gets all as wide as it is.
-        let is_fitted = style.width.is_some() || style.color;
-        let rooms = if is_fitted {
-            self.rooms(style.width, before.as_ref())
-        } else {
-            vec![Some(usize::MAX); self.columns.len()]
+        let rooms = match style.width {
+            Some(width) => self.rooms(width.into(), before.as_ref()),
+            None => vec![Some(usize::MAX); self.columns.len()],
         };
         let is_first = before.is_none();
         let Self { columns, rows, footer, is_cut, .. } = self;
-        let kept: Vec<(&Header, usize)> =
-            columns.iter().zip(&rooms).filter_map(|(header, room)| Some((header, (*room)?))).collect();
+        let kept: Vec<&Header> =
+            columns.iter().zip(&rooms).filter_map(|(header, room)| room.map(|_| header)).collect();
         let fit = |row: Vec<String>| -> Vec<String> {
             let cells = row.into_iter().zip(&columns).zip(&rooms);
             // A pipe gets all of a cell, also if its column was less wide before.
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
-        let mut grid = Aligned::new(kept.iter().map(|(header, _)| header.align));
+        let mut grid = Aligned::new(kept.iter().map(|header| header.align));
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
         let titles = (has_titles && is_first)
             .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
@@ -298,21 +294,18 @@ impl Builder {
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
-        let (mut start, mut bold) = (0usize, Vec::new());
-        for (header, room) in &kept {
-            if header.ink == Ink::Bold {
-                bold.push(start..start.saturating_add(*room));
-            }
-            start = start.saturating_add(*room).saturating_add(layout::GAP);
-        }
-        let all = std::slice::from_ref(&(0..usize::MAX));
-        let mut write = |cells: &[String], bold: &[Range<usize>], below: &[Line]| {
-            grid.lines(cells, |line| write_line(out, line, bold, style))?;
+        let mut write = |cells: &[String], is_bold: bool, below: &[Line]| {
+            grid.lines(cells, |line, places| {
+                let bold = places.iter().zip(&kept).filter(|(_, header)| header.ink == Ink::Bold);
+                let all = is_bold.then_some(0..line.len()).into_iter();
+                let bold: Vec<Range<usize>> = all.chain(bold.map(|(place, _)| place.clone())).collect();
+                write_line(out, line, &bold, style)
+            })?;
             below.iter().try_for_each(|line| line.write(out, style))
         };
-        titles.iter().try_for_each(|titles| write(titles, all, &[]))?;
-        rows.iter().try_for_each(|row| write(&row.cells, &bold, &row.below))?;
-        footer.iter().filter(|_| is_last).try_for_each(|totals| write(totals, all, &[]))?;
+        titles.iter().try_for_each(|titles| write(titles, true, &[]))?;
+        rows.iter().try_for_each(|row| write(&row.cells, false, &row.below))?;
+        footer.iter().filter(|_| is_last).try_for_each(|totals| write(totals, true, &[]))?;
         let mut shown = grid.widths();
         let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
@@ -363,7 +356,7 @@ pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<(
     lines.iter().try_for_each(|line| write_line(out, line, &[], style))
 }
 
-/// Writes a line that fits the terminal; these columns of it are bold, if there are colours.
+/// Writes a line that fits the terminal; these bytes of it are bold, if there are colours.
 fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
     if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
 }
@@ -512,6 +505,33 @@ mod tests {
             text,
             "    bytes  class\n1,234,567  com.example.with.a.very.long.name.indeed.Customer$Address\n       16  x\\u001b[2J\n1,234,583  total\n"
         );
+    }
+
+    /// Whatever stands before them: an empty column, names that come out narrower than there is room, wide characters.
+    #[test]
+    fn cells_are_bold_where_they_stand() {
+        let columns = || {
+            let header = |title: &'static str, align, fit| Header::new(title, align, fit);
+            let mut bold = header("bytes", Align::Right, Fit::Whole);
+            bold.ink = Ink::Bold;
+            let name = header("class", Align::Left, Fit::Shorten { priority: 0 });
+            vec![header("", Align::Left, Fit::Whole), name, bold, header("kind", Align::Left, Fit::Whole)]
+        };
+        let name = "com.example.with.a.very.long.name.indeed.Outer$Middle$Customer";
+        for (width, name) in
+            [(Some(40), name), (Some(30), name), (None, name), (None, "東京❤\u{fe0f}👍\u{1f3fd}")]
+        {
+            let mut table = Builder::with(columns());
+            table.row(["", name, "1,234", "own"]);
+            table.row(["", "a", "16", "own"]);
+            let mut out = Vec::new();
+            table.write(&mut out, Style { width, color: true, ..Style::default() }).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            for (line, bold) in text.lines().skip(1).zip(["1,234", "16"]) {
+                assert!(line.ends_with(&format!(" \u{1b}[1m{bold}\u{1b}[0m  own")), "{width:?}: {text}");
+                assert_eq!(line.matches("\u{1b}[1m").count(), 1, "{width:?}: {text}");
+            }
+        }
     }
 
     #[test]

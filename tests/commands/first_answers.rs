@@ -400,7 +400,7 @@ fn doctor_claims_no_more_than_is_known_of_a_truncated_dump() {
     let said = String::from_utf8(output.stdout).unwrap();
     let read = said.lines().find(|line| line.starts_with("read ")).unwrap();
     assert!(read.contains("of at least ") && read.contains(": at most "), "{read}");
-    let share = read.split_once(": at most ").unwrap().1.split_once(" %").unwrap().0;
+    let share = read.split_once(": at most ").unwrap().1.split_once('%').unwrap().0;
     assert!(share.parse::<f64>().unwrap() >= 68.0, "{read}");
 }
 

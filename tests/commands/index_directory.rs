@@ -266,49 +266,112 @@ fn a_directory_that_is_named_may_be_a_link() {
     assert!(contents(&place.path("elsewhere")) == before);
 }
 
-/// A directory that is given for indexes is not used either if others can replace what is in it.
+/// Others may remove and rename an index, in the directory that is given as in that of the dump: this is said, once, and how to
+/// rule it out. Nobody else can put anything into it.
 #[test]
-fn a_directory_that_is_named_is_not_used_if_others_can_change_it() {
+#[allow(clippy::print_stderr)] // What was not run is said.
+fn a_directory_that_others_can_change_is_used_and_told() {
     let place = Place::new("heap.hprof", &dump(true));
     let right = place.answer(GRAPH);
     let given = place.path("given");
     fs::create_dir(&given).unwrap();
-    let run = |question: &[&str]| {
+    let beside = place.dump.parent().unwrap();
+    let in_given = |question: &[&str]| {
         let mut command = place.command(question);
         finish(command.env("HPROF_CLI_INDEX_DIR", &given).spawn().unwrap())
     };
-    let check_refused = |why: &str| {
-        for question in [GRAPH, HISTO] {
+    let check = |dir: &Path, run: &dyn Fn(&[&str]) -> Output, told: Option<&str>| {
+        // Built, read, and removed.
+        for question in [GRAPH, GRAPH, HISTO] {
             let output = run(question);
             let said = stderr(&output);
-            assert_eq!((output.status.code(), said.matches(why).count()), (Some(0), 1), "{said}");
-            assert!(said.contains("note: no index is kept: "), "{said}");
             assert!(question != GRAPH || output.stdout == right.as_bytes());
+            assert_eq!(said.lines().count(), usize::from(told.is_some()), "{said}");
+            assert!(
+                told.is_none_or(|told| said.starts_with("hprof-cli: note: ") && said.contains(told)),
+                "{said}"
+            );
+            assert!(
+                told.is_none() || said.contains("name a directory of your own with --index-dir"),
+                "{said}"
+            );
         }
-        let refused = run(&["index"]);
-        assert!(refused.status.code() == Some(2) && stderr(&refused).contains(why), "{}", stderr(&refused));
-        let removed = run(&["index", "--remove"]);
-        assert!(removed.status.code() == Some(1) && stderr(&removed).contains(why), "{}", stderr(&removed));
+        let made = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let made: Vec<PathBuf> =
+            made.filter(|path| path.extension().is_some_and(|end| end == "index")).collect();
+        assert_eq!(made.len(), 1, "{made:?}");
+        assert_eq!(fs::metadata(&made[0]).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(run(&["index", "--remove"]).status.code(), Some(0));
+        assert!(!made[0].exists());
     };
-    let shared = format!("everybody can remove and replace what is in {}", given.display());
-    mode(&given, 0o777);
-    check_refused(&shared);
-    assert_eq!(fs::read_dir(&given).unwrap().count(), 0);
-    // A group is often the user's own, and of a sticky directory nobody removes what is another's.
-    for open in [0o775, 0o1777] {
-        mode(&given, open);
-        let output = run(GRAPH);
-        assert_eq!((output.stdout == right.as_bytes(), stderr(&output)), (true, String::new()));
+    let in_beside = |question: &[&str]| place.run(question);
+    let places: [(&Path, &dyn Fn(&[&str]) -> Output); 2] = [(&given, &in_given), (beside, &in_beside)];
+    for (dir, run) in places {
+        place.forget_index();
+        // A group is often the user's own, and of a sticky directory nobody removes what is another's.
+        for open in [0o755, 0o775, 0o1777] {
+            mode(dir, open);
+            check(dir, run, None);
+        }
+        mode(dir, 0o777);
+        check(dir, run, Some(&format!("everybody can remove and rename the index in {}", dir.display())));
+        mode(dir, 0o755);
+        if chown(dir, Some(12_345), None).is_err() {
+            eprintln!("NOT RUN: only root gives files away");
+            continue;
+        }
+        check(dir, run, Some(&format!("{} belongs to another user (UID 12345)", dir.display())));
+        chown(dir, Some(0), None).unwrap();
     }
-    // What is there already is neither read nor removed.
-    mode(&given, 0o777);
-    let before = contents(&given);
-    check_refused(&shared);
-    if chown(&given, Some(12_345), None).is_ok() {
-        mode(&given, 0o755);
-        check_refused(&format!("{} belongs to another user (UID 12345)", given.display()));
+}
+
+/// A path may lead elsewhere once its directories are made.
+#[test]
+fn a_directory_is_looked_at_when_it_is_there() {
+    let place = Place::new("heap.hprof", &dump(true));
+    fs::create_dir(place.path("pub")).unwrap();
+    mode(&place.path("pub"), 0o777);
+    let run = || {
+        let mut command = place.command(GRAPH);
+        finish(command.env("HPROF_CLI_INDEX_DIR", place.path("nope/../pub")).spawn().unwrap())
+    };
+    for _ in ["made", "there"] {
+        assert!(note(&run()).contains("everybody can remove and rename the index in "));
     }
-    assert!(!before.is_empty() && contents(&given) == before);
+}
+
+/// Its owner can lead it to any directory of the user.
+#[test]
+#[allow(clippy::print_stderr)] // What was not run is said.
+fn a_link_of_another_user_is_not_followed() {
+    let place = Place::new("heap.hprof", &dump(true));
+    let right = place.answer(GRAPH);
+    fs::create_dir(place.path("mine")).unwrap();
+    symlink(place.path("mine"), place.path("link")).unwrap();
+    if std::os::unix::fs::lchown(place.path("link"), Some(12_345), None).is_err() {
+        eprintln!("NOT RUN: only root gives files away");
+        return;
+    }
+    let run = |question: &[&str]| {
+        let mut command = place.command(question);
+        finish(command.env("HPROF_CLI_INDEX_DIR", place.path("link")).spawn().unwrap())
+    };
+    let why = format!("{} is a symbolic link of another user (UID 12345)", place.path("link").display());
+    for question in [GRAPH, HISTO] {
+        let output = run(question);
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.matches(&why).count()), (Some(0), 1), "{said}");
+        assert!(said.contains("note: no index is kept: "), "{said}");
+        assert!(question != GRAPH || output.stdout == right.as_bytes());
+    }
+    let refused = run(&["index"]);
+    let said = stderr(&refused);
+    assert!(refused.status.code() == Some(2) && said.contains(&why), "{said}");
+    let hint = "hint: name another directory with --index-dir, or change the owner or mode of this one";
+    assert!(said.contains(hint), "{said}");
+    let removed = run(&["index", "--remove"]);
+    assert!(removed.status.code() == Some(1) && stderr(&removed).contains(&why), "{}", stderr(&removed));
+    assert_eq!(fs::read_dir(place.path("mine")).unwrap().count(), 0);
 }
 
 /// The index directory of a place, with its lock, which this test holds.

@@ -18,7 +18,7 @@ use hprof_query::compare::trend::{self, Least, Row, Which};
 use hprof_query::dictionary::{Name, Side, names};
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::json::Dump;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
@@ -157,11 +157,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| Line { row, hours });
     let beside = Beside { dumps: &source.all, least, hours };
+    let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
+    let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(&args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)
         .beside(&beside_columns(), &beside)
         .matching(rows.len() as u64, "rows")
-        .without_rows(NoRows::Nothing);
+        .without_rows(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
         answer = answer
             .above(Section::Text(headline(&beside)))
@@ -169,11 +171,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     source.show("trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
-        let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
-        messages::line(
-            "note",
-            &format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing)),
-        );
+        messages::line("note", &nothing);
     }
     Ok(source.outcome(!rows.is_empty()))
 }

@@ -5,7 +5,7 @@ use hprof_query::dictionary::{Name, names};
 use hprof_query::dump::doctor::Extent;
 use hprof_report::column::{Column, Columns, Field};
 use hprof_report::findings;
-use hprof_report::number::{counted, grouped, human_bytes};
+use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::value::Value;
 
 /// How much of a dump is there, as lines of a table: only what there is to say.
@@ -45,9 +45,9 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
                 "{} of at least {}: at most {} of the dump, as no record says how many were to follow",
                 exact(read),
                 exact(expected),
-                share(read, expected)
+                percent(read, expected)
             ),
-            Some(expected) => format!("{} of {}, {}", exact(read), exact(expected), share(read, expected)),
+            Some(expected) => format!("{} of {}, {}", exact(read), exact(expected), percent(read, expected)),
         },
     );
     let records = "at the top level, with one or more records each";
@@ -69,12 +69,6 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     for (key, count, unit, what) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
         line(key, format!("{} {what}", counted(count, unit)));
     }
-}
-
-/// A part of a whole as people say it, never rounded up to all of it.
-fn share(part: u64, whole: u64) -> String {
-    let per_mille = u128::from(part) * 1000 / u128::from(whole.max(1));
-    format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
 /// The account as a column of rows that may have one.

@@ -220,7 +220,7 @@ fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside
     let mut answer = answer
         .beside(&beside(), &Some(about))
         .above(Section::Line(format!("{what} {of}")))
-        .without_rows(NoRows::Line("none"));
+        .without_rows(NoRows::Line("none".into()));
     if let Some(root) = &about.found.root {
         answer = answer.under(Section::Line(format!("it is a root: {root}")));
     }

@@ -116,6 +116,9 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
         Error::Members { .. } => {
             "list its files: tar -tvf ARCHIVE; extract one: tar -xOf ARCHIVE NAME > FILE"
         }
+        Error::WriteIndex { .. } if error.is_distrust() => {
+            "name another directory with --index-dir, or change the owner or mode of this one"
+        }
         Error::WriteIndex { error, .. } => match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 "free space there, or name another directory with --index-dir"

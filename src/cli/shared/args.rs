@@ -1,5 +1,6 @@
 //! Arguments that commands share, and what they become.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use hprof_index::{Error, Heap, ObjectGraph, Options, Progress};
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
+use hprof_report::answer::NoRows;
 use hprof_report::number::counted;
 
 use super::keys::{Key, keys};
@@ -406,6 +408,12 @@ impl<const MARKDOWN: bool> Output<MARKDOWN> {
             FormatArg::Rows(format) => format,
             FormatArg::Markdown => Format::Table,
         }
+    }
+
+    /// What is shown of an answer without rows: Markdown has the line that is otherwise on stderr only, as a ticket would be
+    /// empty without it.
+    pub(crate) fn no_rows(&self, line: impl Into<Cow<'static, str>>) -> NoRows {
+        if self.is_markdown() { NoRows::Line(line.into()) } else { NoRows::Nothing }
     }
 
     /// Returns whether the answer is shown as Markdown.

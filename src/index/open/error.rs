@@ -9,6 +9,7 @@ use crate::objects::address_index::TooManyObjects;
 use crate::records::error::NoSuchHeapDump;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::NoMemory;
+use crate::storage::private_dir::is_distrust;
 use hprof_input::file::OpenError;
 use hprof_input::packed::{Compression, Members, Size};
 use hprof_parser::FormatError;
@@ -133,6 +134,13 @@ pub enum Error {
         /// How many.
         error: TooManyObjects,
     },
+}
+
+impl Error {
+    /// Returns whether an index cannot be written because its directory cannot be trusted: others can change it.
+    pub fn is_distrust(&self) -> bool {
+        matches!(self, Self::WriteIndex { error, .. } if is_distrust(error))
+    }
 }
 
 /// What a compressed file is that holds no heap dump.

@@ -164,6 +164,7 @@ impl Opening {
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
         if self.compression.is_some() && self.unpacked.get().is_none() {
             let locked = self.directories.writable().ok().and_then(|directory| {
+                directory.exposure().into_iter().for_each(|exposure| self.note(exposure.to_string()));
                 let locked = lock(directory, progress);
                 locked.map_err(|error| self.note(format!("the unpacked copy is not kept: {error}"))).ok()
             });
@@ -260,7 +261,11 @@ impl Opening {
         let passed_over = directory.passed_over.take();
         let distrust = passed_over.as_ref().filter(|why| is_distrust(why));
         let distrust = distrust.map(|why| not_used(first, why));
+        let exposure = directory.exposure();
         let locked = lock(directory, progress);
+        if let (Ok(_), Some(exposure)) = (&locked, exposure) {
+            self.note(exposure.to_string());
+        }
         match (&locked, distrust) {
             (Ok((directory, _)), Some(distrust)) => {
                 self.note(format!("{distrust}; the index is in {}", directory.path().display()));

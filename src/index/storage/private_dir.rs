@@ -26,12 +26,29 @@ pub(crate) enum Distrust {
     /// All of a group, or everybody, can do so.
     #[error("others can write to it (`chmod go-w` keeps them out)")]
     Writable,
-    /// The owner of the directory that it is in can do so.
-    #[error("{} belongs to another user (UID {_1})", .0.display())]
-    OwnerAbove(PathBuf, u32),
-    /// Everybody can, in the directory that it is in.
-    #[error("everybody can remove and replace what is in {} (`chmod o-w` keeps others out)", .0.display())]
-    WritableAbove(PathBuf),
+    /// The directory that it is in is a link, whose owner decides where it leads.
+    #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
+    LinkAbove(PathBuf, u32),
+}
+
+/// Who besides the user can remove and rename a directory: those who can change the one that it is in. They can put nothing
+/// into it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exposure {
+    /// The owner of the directory above.
+    #[error(
+        "{} belongs to another user (UID {_1}), who can remove and rename the index there; to rule that out, name a \
+         directory of your own with --index-dir",
+        .0.display()
+    )]
+    Owner(PathBuf, u32),
+    /// Everybody.
+    #[error(
+        "everybody can remove and rename the index in {}; to rule that out, `chmod o-w` it, or name a directory of your own \
+         with --index-dir",
+        .0.display()
+    )]
+    Everybody(PathBuf),
 }
 
 impl From<Distrust> for io::Error {
@@ -67,44 +84,60 @@ fn check(metadata: &fs::Metadata) -> Result<(), Distrust> {
     if metadata.is_symlink() {
         return Err(Distrust::Link);
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let owner = metadata.uid();
-        if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-            return Err(Distrust::Owner(owner));
-        }
-        if metadata.mode() & 0o022 != 0 {
-            return Err(Distrust::Writable);
-        }
+    if let Some(owner) = other_owner(metadata) {
+        return Err(Distrust::Owner(owner));
+    }
+    if mode(metadata) & 0o022 != 0 {
+        return Err(Distrust::Writable);
     }
     Ok(())
 }
 
-/// Refuses a directory, or what it is a link to, in which others can replace what the user makes there; not one that
-/// there is not yet. A group may write to it, which is often the user's own, and everybody if it is sticky, as `/tmp` is.
-#[cfg(unix)]
-pub(crate) fn check_above(dir: &Path) -> Result<(), Distrust> {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(metadata) = fs::metadata(dir) else { return Ok(()) };
-    match check(&metadata) {
-        Err(Distrust::Owner(owner)) => Err(Distrust::OwnerAbove(dir.to_owned(), owner)),
-        Err(Distrust::Writable) if metadata.mode() & 0o1002 == 0o002 => {
-            Err(Distrust::WritableAbove(dir.to_owned()))
-        }
+/// The directory that a path is in.
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses a directory above that is a link which another user can lead elsewhere; not one that is missing.
+fn check_above(path: &Path) -> Result<(), Distrust> {
+    match fs::symlink_metadata(above(path)) {
+        Ok(metadata) if metadata.is_symlink() => match other_owner(&metadata) {
+            Some(owner) => Err(Distrust::LinkAbove(above(path).to_owned(), owner)),
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
 }
 
-/// As on Unix, where directories have owners.
+/// The owner of a file, if that is neither this user nor root.
+#[cfg(unix)]
+fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
+    let owner = std::os::unix::fs::MetadataExt::uid(metadata);
+    (owner != 0 && owner != rustix::process::geteuid().as_raw()).then_some(owner)
+}
+
+/// Who may do what with a file.
+#[cfg(unix)]
+fn mode(metadata: &fs::Metadata) -> u32 {
+    std::os::unix::fs::MetadataExt::mode(metadata)
+}
+
+/// Files have no owners.
 #[cfg(not(unix))]
-pub(crate) fn check_above(_: &Path) -> Result<(), Distrust> {
-    Ok(())
+fn other_owner(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
+/// Files have no modes.
+#[cfg(not(unix))]
+fn mode(_: &fs::Metadata) -> u32 {
+    0
 }
 
 impl PrivateDir {
     /// Opens a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        check_above(path)?;
         // Looked at before it is opened: this says of a link that it is one, whatever it leads to.
         let metadata = fs::symlink_metadata(path)?;
         check(&metadata)?;
@@ -138,6 +171,17 @@ impl PrivateDir {
             let _ = fs::remove_dir(path);
         }
         Ok((opened?, is_new))
+    }
+
+    /// Who can remove and rename it. A group that may is often the user's own; of a sticky directory, as `/tmp` is, nobody
+    /// removes what is another's.
+    pub(crate) fn exposure(&self) -> Option<Exposure> {
+        let above = above(&self.path);
+        let metadata = fs::metadata(above).ok()?;
+        match other_owner(&metadata) {
+            Some(owner) => Some(Exposure::Owner(above.to_owned(), owner)),
+            None => (mode(&metadata) & 0o1002 == 0o002).then(|| Exposure::Everybody(above.to_owned())),
+        }
     }
 
     /// Where it is.

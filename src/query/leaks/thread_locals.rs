@@ -18,8 +18,6 @@ use hprof_parser::ObjectId;
 
 /// ThreadLocals that are told.
 const TOLD: usize = 3;
-/// ThreadLocals whose fields are looked up: those that retain most.
-const MAX_FIELDS: usize = 100;
 
 /// What threads keep under a ThreadLocal, or under those of one field: a class that is loaded again has another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,12 +140,18 @@ impl<'a> ThreadLocals<'a> {
         let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
         let mut fields: Vec<(ObjectId, Option<String>, Sum<'a>)> = Vec::new();
-        for (key, sum) in sums.into_iter().take(MAX_FIELDS) {
+        let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+        // All keys: a class that is loaded often has any number of ThreadLocals.
+        for (key, sum) in sums {
             let sum = Sum { keys: 1, ..sum };
             let field = self.field(key);
-            match fields.iter_mut().find(|(_, known, _)| known.is_some() && *known == field) {
+            let known = field.as_ref().and_then(|field| numbers.get(field));
+            match known.and_then(|number| fields.get_mut(*number)) {
                 Some((_, _, known)) => known.add(sum),
-                None => fields.push((key, field, sum)),
+                None => {
+                    numbers.extend(field.clone().map(|field| (field, fields.len())));
+                    fields.push((key, field, sum));
+                }
             }
         }
         fields.sort_rows_by_key(|(key, _, sum)| (Reverse(sum.retained_bytes), *key));
@@ -174,8 +178,6 @@ impl<'a> ThreadLocals<'a> {
     /// The static field that holds a ThreadLocal, or the field of the application that does.
     fn field(&self, key: ObjectId) -> Option<String> {
         let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
-        let label = self.labels.label(object);
-        let of_static = label.and_then(|label| label.strip_prefix("of ").map(str::to_owned));
-        of_static.or_else(|| holder::field(&self.edges, object))
+        self.labels.static_of_thread_local(key).or_else(|| holder::field(&self.edges, object))
     }
 }

@@ -102,11 +102,15 @@ impl<'a> Labels<'a> {
         Some(format!("size={}", grouped(collections.count(&collection)?)))
     }
 
-    /// `of gateway.RequestParser.SCRATCH`: the static field that holds a ThreadLocal.
     fn of_thread_local(&self, id: ObjectId) -> Option<String> {
+        self.static_of_thread_local(id).map(|field| format!("of {field}"))
+    }
+
+    /// The static field that holds a ThreadLocal: `gateway.RequestParser.SCRATCH`.
+    pub(crate) fn static_of_thread_local(&self, id: ObjectId) -> Option<String> {
         let summary = self.objects.summary;
         let (class, field) = self.thread_locals.get_or_init(|| self.find_thread_locals()).get(&id)?;
-        Some(format!("of {}.{field}", summary.class_name(summary.class(*class)?)))
+        Some(format!("{}.{field}", summary.class_name(summary.class(*class)?)))
     }
 
     /// Looks at the static fields of all classes. Of several that hold one ThreadLocal it is the first.

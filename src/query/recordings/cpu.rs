@@ -41,7 +41,7 @@ pub enum SortBy {
 /// The samples of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its place in the file, from 1.
+    /// Its place among all traces, from 1: by samples if rows are sorted by them, else in the file.
     pub rank: u64,
     /// Trace serial number.
     pub trace: TraceSerial,
@@ -49,7 +49,7 @@ pub struct Row {
     pub samples: u64,
     /// Its part of all samples, to two decimals.
     pub self_percent: f64,
-    /// The part of this row and all before it in the file, to two decimals.
+    /// The part of this row and all of lower rank, to two decimals.
     pub accumulated_percent: f64,
     /// The innermost frame of its trace.
     pub method: Option<String>,
@@ -58,7 +58,7 @@ pub struct Row {
 /// The samples of a method, class or package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
-    /// Its place by samples, from 1.
+    /// Its place among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
     pub rank: u64,
     /// Its name; `None` for the samples of traces without frames, or whose frame has no class.
     pub name: Option<String>,
@@ -89,7 +89,12 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
     let stacks = question.filter.of(traces);
     let mut accumulated = 0.0;
     let mut rows = Vec::new();
-    for (rank, (trace, count)) in (1..).zip(samples.rows.iter().copied()) {
+    let mut all = samples.rows.clone();
+    // Before rows are left out: a rank is a place among all traces, as it is in the file.
+    if matches!(question.sort_by, SortBy::Samples | SortBy::Total) {
+        all.sort_rows_by_key(|(_, count)| Reverse(*count));
+    }
+    for (rank, (trace, count)) in (1..).zip(all) {
         let part = ratio(count, samples.total) * 100.0;
         accumulated += part;
         if stacks.matches(trace) && !is_below(count, samples.total, question.cutoff) {
@@ -104,7 +109,7 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
         }
     }
     match question.sort_by {
-        SortBy::Samples | SortBy::Total => rows.sort_rows_by_key(|row| Reverse(row.samples)),
+        SortBy::Samples | SortBy::Total => {}
         SortBy::Trace => rows.sort_rows_by_key(|row| row.trace),
         SortBy::Name => rows.sort_rows_by_cached_key(|row| traces.method(row.trace)),
     }
@@ -154,11 +159,10 @@ pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: Grou
             groups.count(number, frames, count);
         }
     }
-    let mut rows = groups.rows(samples.total);
+    let mut rows = groups.rows(samples.total, question.sort_by);
     rows.retain(|row| !is_below(row.total_samples, samples.total, question.cutoff));
     match question.sort_by {
-        SortBy::Samples | SortBy::Trace => {}
-        SortBy::Total => rows.sort_rows_by_key(|row| Reverse(row.total_samples)),
+        SortBy::Samples | SortBy::Total | SortBy::Trace => {}
         SortBy::Name => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
     }
     let matching = rows.len() as u64;
@@ -218,13 +222,16 @@ impl Groups {
         }
     }
 
-    /// The groups with samples, most first.
-    fn rows(self, whole: u64) -> Vec<GroupRow> {
+    /// The groups with samples, most of the figure that rows are sorted by first.
+    fn rows(self, whole: u64, sort_by: SortBy) -> Vec<GroupRow> {
         let mut groups: Vec<Group> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
         groups.sort_rows_by(|a, b| {
             let key = |group: &Group| (Reverse(group.self_samples), Reverse(group.total_samples));
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         });
+        if sort_by == SortBy::Total {
+            groups.sort_rows_by_key(|group| Reverse(group.total_samples));
+        }
         let row = |(rank, group): (u64, Group)| GroupRow {
             rank,
             name: group.name,
@@ -280,6 +287,16 @@ mod tests {
             by_trace(&samples, &traces, &question).rows.iter().map(|row| row.rank).collect()
         };
         let by = |sort_by| Question { sort_by, ..Question::default() };
+        // A file in another order: the first has the rank 1, and shares are added up from there.
+        let other = Samples { rows: samples.rows.iter().rev().copied().collect(), ..samples.clone() };
+        let ranked = |sort_by| -> Vec<(u64, u32, f64)> {
+            let rows = by_trace(&other, &traces, &by(sort_by)).rows;
+            rows.iter().map(|row| (row.rank, row.trace.0, row.accumulated_percent)).collect()
+        };
+        let by_samples = [(1, 2, 25.0), (2, 3, 41.67), (3, 1, 58.33), (4, 9, 66.67), (5, 4, 75.0)];
+        assert_eq!(ranked(SortBy::Samples), by_samples);
+        let by_trace = [(4, 1, 50.0), (5, 2, 75.0), (3, 3, 33.33), (2, 4, 16.67), (1, 9, 8.33)];
+        assert_eq!(ranked(SortBy::Trace), by_trace);
         assert_eq!(ranks(by(SortBy::Samples)), [1, 2, 3, 4, 5]);
         assert_eq!(ranks(by(SortBy::Trace)), [2, 1, 3, 4, 5]);
         assert_eq!(ranks(by(SortBy::Name)), [4, 5, 3, 1, 2]);
@@ -326,7 +343,7 @@ mod tests {
         };
         let name = |rank, text: &str| (rank, Some(text.to_owned()));
         let total = Question { sort_by: SortBy::Total, cutoff: 5.0 / 12.0, ..Question::default() };
-        assert_eq!(names(total), [name(1, "p.A"), name(4, "q.B")]);
+        assert_eq!(names(total), [name(1, "p.A"), name(2, "q.B")]);
         let by_name = Question { sort_by: SortBy::Name, top: Some(2), ..Question::default() };
         assert_eq!(names(by_name), [(2, None), name(3, "C")]);
     }

@@ -38,7 +38,7 @@ pub enum SortBy {
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Its place in the file, from 1.
+    /// Its place among all rows, from 1: in the order of the figure that rows are sorted by, else in that of the file.
     pub rank: u64,
     /// What the file says.
     pub time: &'a TimeRow,
@@ -71,11 +71,16 @@ pub fn times<'a>(
             && (question.names.is_empty()
                 || row.name.as_ref().is_some_and(|name| pattern::any_matches(&question.names, name)))
     };
-    let mut found: Vec<(u64, &TimeRow)> = (1..).zip(rows).filter(|(_, row)| is_meant(row)).collect();
+    let mut all: Vec<&TimeRow> = rows.iter().collect();
+    // Before rows are left out: a rank is a place among all rows, as it is in the file.
     match question.sort_by {
-        None => {}
-        Some(SortBy::Time) => found.sort_rows_by(|(_, a), (_, b)| b.self_percent.total_cmp(&a.self_percent)),
-        Some(SortBy::Count) => found.sort_rows_by_key(|(_, row)| Reverse(row.count)),
+        None | Some(SortBy::Trace | SortBy::Method) => {}
+        Some(SortBy::Time) => all.sort_rows_by(|a, b| b.self_percent.total_cmp(&a.self_percent)),
+        Some(SortBy::Count) => all.sort_rows_by_key(|row| Reverse(row.count)),
+    }
+    let mut found: Vec<(u64, &TimeRow)> = (1..).zip(all).filter(|(_, row)| is_meant(row)).collect();
+    match question.sort_by {
+        None | Some(SortBy::Time | SortBy::Count) => {}
         Some(SortBy::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
         Some(SortBy::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
     }
@@ -120,7 +125,7 @@ pub struct CallQuestion {
 /// A row of `cpu=old`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow<'a> {
-    /// Its place in the file, from 1.
+    /// Its place among all calls, from 1: in the order of the figure that rows are sorted by, else in that of the file.
     pub rank: u64,
     /// What the file says.
     pub call: &'a Call,
@@ -134,18 +139,21 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
         question.filter.matches_any(methods.map(|method| (method.class.as_str(), method.name.as_str())))
             && ratio(positive(call.time_ms), whole) >= question.cutoff
     };
+    let mut all: Vec<&Call> = calls.iter().collect();
+    match question.sort_by {
+        None | Some(SortBy::Trace | SortBy::Method) => {}
+        Some(SortBy::Time) => all.sort_rows_by_key(|call| Reverse(call.time_ms)),
+        Some(SortBy::Count) => all.sort_rows_by_key(|call| Reverse(call.count)),
+    }
     let mut rows: Vec<CallRow<'a>> = (1..)
-        .zip(calls)
+        .zip(all)
         .filter(|(_, call)| is_meant(call))
         .map(|(rank, call)| CallRow { rank, call })
         .collect();
     let key =
         |method: &Option<Method>| method.as_ref().map(|method| (method.class.clone(), method.name.clone()));
-    match question.sort_by {
-        None | Some(SortBy::Trace) => {}
-        Some(SortBy::Time) => rows.sort_rows_by_key(|row| Reverse(row.call.time_ms)),
-        Some(SortBy::Count) => rows.sort_rows_by_key(|row| Reverse(row.call.count)),
-        Some(SortBy::Method) => rows.sort_rows_by_cached_key(|row| key(&row.call.callee)),
+    if question.sort_by == Some(SortBy::Method) {
+        rows.sort_rows_by_cached_key(|row| key(&row.call.callee));
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
@@ -182,13 +190,17 @@ mod tests {
     #[test]
     fn order_cutoff_filters_and_estimates() {
         let (rows, traces) = (rows(), traces(&[(2, &[("z.Z", "m")]), (3, &[("y.Y", "m")])]));
-        let ranks = |question: Question| -> Vec<u64> {
-            times(&rows, 679, &traces, &question).rows.iter().map(|row| row.rank).collect()
+        let ranked = |question: &Question| -> Vec<(u64, u32)> {
+            times(&rows, 679, &traces, question).rows.iter().map(|row| (row.rank, row.time.trace.0)).collect()
         };
+        let ranks = |question: Question| -> Vec<u64> { ranked(&question).iter().map(|row| row.0).collect() };
         let by = |sort_by| Question { sort_by: Some(sort_by), ..Question::default() };
+        assert_eq!(ranked(&by(SortBy::Count)), [(1, 2), (2, 1), (3, 3)]);
+        // Among all rows, also those that are not asked for.
+        let names = vec!["a.*".parse().unwrap()];
+        assert_eq!(ranked(&Question { names, ..by(SortBy::Count) }), [(3, 3)]);
         assert_eq!(ranks(Question::default()), [1, 2, 3]);
         assert_eq!(ranks(by(SortBy::Time)), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Count)), [2, 3, 1]);
         assert_eq!(ranks(by(SortBy::Trace)), [3, 2, 1]);
         assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
         assert_eq!(ranks(Question { cutoff: 0.0103, ..Question::default() }), [1, 2, 3]);
@@ -225,8 +237,12 @@ mod tests {
         };
         let by = |sort_by| CallQuestion { sort_by: Some(sort_by), ..CallQuestion::default() };
         assert_eq!(ranks(CallQuestion::default()), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Time)), [2, 1, 3]);
-        assert_eq!(ranks(by(SortBy::Count)), [1, 2, 3]);
+        let counts = |sort_by| -> Vec<(u64, i64)> {
+            let rows = super::calls(&rows, &by(sort_by)).rows;
+            rows.iter().map(|row| (row.rank, row.call.time_ms)).collect()
+        };
+        assert_eq!(counts(SortBy::Time), [(1, 3), (2, 1), (3, 0)]);
+        assert_eq!(counts(SortBy::Count), [(1, 1), (2, 3), (3, 0)]);
         assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
         assert_eq!(ranks(CallQuestion { cutoff: 0.25, ..CallQuestion::default() }), [1, 2]);
         let filter = StackFilter { methods: vec!["B.y".parse().unwrap()], ..StackFilter::default() };

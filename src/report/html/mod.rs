@@ -254,7 +254,7 @@ pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
     let classes = classes(&grid.columns);
     html! {
         @for each in &grid.above { (piece(each, links)) }
-        @if let Some(line) = grid.instead { p { (line) } }
+        @if let Some(line) = &grid.instead { p { (line) } }
         @if !grid.columns.is_empty() {
             div.scroll tabindex="0" role="group" aria-label=(caption.unwrap_or("Table")) {
                 table {

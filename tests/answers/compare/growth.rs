@@ -129,6 +129,23 @@ fn comparisons_are_markdown_too() {
     let diff = markdown("diff", &dumps[..2], &["--group-by", "place"]);
     assert!(diff.starts_with("reachable heap ") && diff.contains("<br>of +"), "{diff}");
     assert!(markdown("diff", &dumps[..2], &["--top", "2"]).contains("\n| ---: "));
+    // A ticket says so if there is nothing to say.
+    let nothing: [(&str, &[usize], &str, &str); 4] = [
+        ("diff", &[0, 0], "class", "nothing has changed\n"),
+        ("diff", &[0, 0], "threads", "nothing has changed\n"),
+        ("diff", &[0, 0], "place", "\n\nno place has changed by "),
+        ("trend", &[2, 1, 0], "place", "\n\nnothing grows in every step, "),
+    ];
+    for (command, at, by, said) in nothing {
+        let more = ["--by", by, "--format", "markdown"];
+        let more =
+            if command == "trend" { [&more[..], &["--order", "given"]].concat() } else { more.to_vec() };
+        let dumps: Vec<&Dump> = at.iter().map(|at| dumps[*at]).collect();
+        let output = run(command, &dumps, &more);
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.code() == Some(1) && told.contains(said), "{command} {by}: {told}");
+        assert!(told.starts_with(said) || said.starts_with('\n'), "{command} {by}: {told}");
+    }
     // Each row has as many cells as there are titles.
     for line in trend.lines().chain(diff.lines()).filter(|line| line.starts_with('|')) {
         assert!(line.ends_with(" |"), "{line}");

@@ -1,6 +1,6 @@
 //! One conclusion, the same wherever it is shown; and what is no conclusion.
 
-use hprof_writer::{Root, StackFrame, Type, Value as Field};
+use hprof_writer::{ClassId, ObjectId, Root, StackFrame, Type, Value as Field};
 use serde_json::Value;
 
 use super::made::Heaped;
@@ -375,6 +375,13 @@ fn class_loaders_within_a_leak_are_counted_once() {
     assert_eq!(conclusions.len(), 1, "{conclusions:?}");
 }
 
+/// The classes of ThreadLocals and of the entries of their maps.
+fn thread_locals(heap: &mut Heaped) -> (ClassId, ClassId) {
+    let (weak, fields) = (heap.jdk.weak_reference, [("value", Type::Object)]);
+    let entry = heap.model.class("java.lang.ThreadLocal$ThreadLocalMap$Entry", Some(weak), &fields);
+    (heap.class("java.lang.ThreadLocal", 0), entry)
+}
+
 /// The class of an application that was loaded again and again has a ThreadLocal each time: one line tells of all.
 #[test]
 fn thread_locals_of_one_field_are_told_in_one_line() {
@@ -382,10 +389,7 @@ fn thread_locals_of_one_field_are_told_in_one_line() {
     let web_loader = super::verdicts::class_of_loaders(&mut heap, "app.WebLoader");
     let thread = heap.jdk.thread;
     let worker = heap.class_below("app.Worker", thread, 1);
-    let weak = heap.jdk.weak_reference;
-    let entry_fields = [("value", Type::Object)];
-    let entry = heap.model.class("java.lang.ThreadLocal$ThreadLocalMap$Entry", Some(weak), &entry_fields);
-    let local = heap.class("java.lang.ThreadLocal", 0);
+    let (local, entry) = thread_locals(&mut heap);
     for serial in 1..=2 {
         let entries: Vec<_> = (0..5)
             .map(|_| {
@@ -422,6 +426,49 @@ fn thread_locals_of_one_field_are_told_in_one_line() {
         let expected = "5 ThreadLocals shop.Context.CURRENT keep 5 x shop.Context in 1 thread, ";
         assert!(line.starts_with(expected), "{line}");
     }
+}
+
+/// However many there are, all are counted.
+#[test]
+fn thread_locals_of_many_loaders_are_all_counted() {
+    let mut heap = Heaped::new();
+    let web_loader = super::verdicts::class_of_loaders(&mut heap, "app.WebLoader");
+    let thread = heap.jdk.thread;
+    let worker = heap.class_below("app.Worker", thread, 1);
+    let (local, entry) = thread_locals(&mut heap);
+    let scratch = heap.class("web.Scratch", 1);
+    let keys: Vec<ObjectId> = (0..260)
+        .map(|_| {
+            let (loader, key) = (heap.instance(web_loader, &[]), heap.instance(local, &[]));
+            let statics = [("CTX", key.into())];
+            let class = heap.model.class_with_statics("web.Ctx", Some(heap.jdk.object), &[], &statics);
+            heap.model.class_mut(class).loader = loader.0;
+            heap.model.root(ObjectId(class.0), Root::JniGlobal { reference: 1 });
+            key
+        })
+        .collect();
+    for serial in 1..=20 {
+        let entries: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                let held = heap.bytes(600);
+                let value = heap.instance(scratch, &[held]);
+                let fields = [("referent", (*key).into()), ("value", value.into())];
+                heap.model.instance_with(entry, &fields)
+            })
+            .collect();
+        let table = heap.array(&entries);
+        let thread = heap.thread(worker, serial);
+        heap.set(thread, "field0", table);
+    }
+    let dump = heap.dump();
+    let (line, _) = headline(&dump);
+    let expected = "260 ThreadLocals web.Ctx.CTX keep 5,200 x web.Scratch in 20 threads";
+    assert!(line.contains(expected), "{line}");
+    let answer = dump.run(&["leaks", "--format", "json"]);
+    let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let told = &answer["rows"][0]["thread_locals"][0];
+    assert_eq!((&told["key_count"], &told["values"]), (&260.into(), &5200.into()), "{told}");
 }
 
 /// Many threads are told by what they do, and virtual ones to be such.

@@ -230,7 +230,7 @@ fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
     let is_damaged = recordings.iter().any(|recording| recording.state != State::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
-    let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings"));
+    let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings".into()));
     directory.show("listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }

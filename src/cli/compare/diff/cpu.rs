@@ -12,7 +12,7 @@ use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, signed};
 
@@ -99,7 +99,7 @@ fn show<'a, R: 'a>(
     stacks: &'a Traces,
     stack: fn(&&'a R) -> TraceSerial,
 ) -> anyhow::Result<Outcome> {
-    let answer = answer.matching(counts.matching(args), "stacks").without_rows(NoRows::Nothing);
+    let answer = answer.matching(counts.matching(args), "stacks");
     let answer = args.stack.below(answer, stacks, stack);
     recorded::show(args, source, answer, counts, || {
         let profiles = [&source.old.profile, &source.new.profile].into_iter();

@@ -11,7 +11,7 @@ use hprof_index::Quiet;
 use hprof_query::compare::places::{Changes, PlaceChange, Places};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::grid::Line;
 use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
@@ -29,11 +29,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { old: Old::of(&old), changes: &changes };
     let grown = changes.all_grown_bytes();
     let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
+    let least = human_bytes(changes.least);
+    let nothing = format!("no place has changed by {least} or more (--min-change)");
     let width = place_lines::width(&args.output);
     let mut answer = Answer::new(columns(width), rows)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(changes.rows.len() as u64, "places")
-        .without_rows(NoRows::Nothing);
+        .without_rows(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
         answer = answer.above(Section::Line(headline(&changes))).below(|row: &Row<'_>| row.lines(width));
         let steps = next(&new_input, &changes);
@@ -49,8 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             messages::line("note", "too many distinct places; what is left out counts with the place above");
         }
         if changes.rows.is_empty() {
-            let least = human_bytes(changes.least);
-            messages::line("note", &format!("no place has changed by {least} or more (--min-change)"));
+            messages::line("note", &nothing);
         }
     }
     Ok(source.outcome(!changes.rows.is_empty()))

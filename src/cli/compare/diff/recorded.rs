@@ -11,7 +11,7 @@ use hprof_report::answer::Answer;
 use hprof_report::column::{Align, Column};
 
 use super::Args;
-use super::shown::Counts;
+use super::shown::{Counts, NOTHING};
 
 /// Two recordings.
 pub(super) type Recordings = Pair<Recorded, Recorded>;
@@ -40,16 +40,14 @@ pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
     counts: Counts,
     names: impl Fn() -> N,
 ) -> anyhow::Result<Outcome> {
-    source.show("diff", &args.output, answer)?;
-    match counts {
-        Counts { all: 0, .. } if !args.patterns.is_empty() => {
-            note(args, "nothing matches in either file");
-            if !args.input.quiet() {
-                messages::about_patterns(&args.patterns, TAKES, names);
-            }
-        }
-        Counts { changed: 0, .. } => note(args, "nothing has changed"),
-        _ => {}
+    let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
+    let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
+    source.show("diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
+    if counts.changed == 0 {
+        note(args, nothing);
+    }
+    if is_unmatched && !args.input.quiet() {
+        messages::about_patterns(&args.patterns, TAKES, names);
     }
     Ok(source.outcome(counts.changed > 0))
 }

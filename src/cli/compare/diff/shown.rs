@@ -6,7 +6,7 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use hprof_query::compare::Status;
 use hprof_query::dictionary::names;
-use hprof_report::answer::{Answer, NoRows};
+use hprof_report::answer::Answer;
 use hprof_report::column::{Column, Columns};
 
 use super::Args;
@@ -44,6 +44,9 @@ pub(super) fn rows<'r, R>(
     rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows())
 }
 
+/// Said of dumps that are the same.
+pub(super) const NOTHING: &str = "nothing has changed";
+
 /// Shows an answer, says on stderr `notes` and if nothing has changed, and how the run ends.
 pub(super) fn show<R>(
     args: &Args,
@@ -52,10 +55,10 @@ pub(super) fn show<R>(
     counts: Counts,
     notes: &[String],
 ) -> anyhow::Result<Outcome> {
-    let answer = answer.matching(counts.matching(args), "rows").without_rows(NoRows::Nothing);
+    let answer = answer.matching(counts.matching(args), "rows").without_rows(args.output.no_rows(NOTHING));
     source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
-        let nothing = (counts.changed == 0).then_some("nothing has changed");
+        let nothing = (counts.changed == 0).then_some(NOTHING);
         let notes = notes.iter().map(String::as_str).chain(nothing);
         notes.for_each(|note| messages::line("note", note));
     }

@@ -11,7 +11,7 @@ use hprof_query::dictionary::{Key, names};
 use hprof_query::recordings::compare::{self, SiteRow, SortBy};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Traces};
-use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
 use hprof_report::value::Value;
@@ -38,7 +38,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(counts.matching(args), "sites")
-        .without_rows(NoRows::Nothing)
         .total([
             ("live +/-", change(Some(beside.live_bytes))),
             ("objects +/-", change(Some(beside.live_instances))),

@@ -57,7 +57,11 @@ pub(super) fn one_kind(
     let Some(row) = waste.rows.first() else {
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
-        session.show("waste", output, answer.without_rows(NoRows::Line("Nothing is wasted like that")))?;
+        session.show(
+            "waste",
+            output,
+            answer.without_rows(NoRows::Line("Nothing is wasted like that".into())),
+        )?;
         return Ok(());
     };
     let headline = format!(

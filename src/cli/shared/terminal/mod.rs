@@ -59,6 +59,9 @@ const ALL_ROWS: &str = "--top 0";
 const ALL_COLUMNS: &str = "--format csv";
 
 /// How things are shown; a table knows the size of the terminal, if it is one.
+///
+/// Tables are written by `hprof_report`, which needs to know how wide the terminal is. comfy-table is asked for that, and for
+/// nothing else: it stays a dependency by decision, and knows stdout and stderr apart.
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::format::{FileKey, StageFile, StageWriter, Unusable};
 use super::lock::{self, Lock};
 use super::stage::Stage;
-use crate::storage::private_dir::{PrivateDir, check_above, is_distrust};
+use crate::storage::private_dir::{Exposure, PrivateDir, is_distrust};
 use crate::storage::temporary_files::{LOCK, Temporary, TemporaryDir};
 use hprof_input::file::{Mapped, OpenError};
 
@@ -23,8 +23,6 @@ const TEMPORARY: &str = ".new-";
 pub(crate) struct IndexDirectories {
     /// In the order in which they are tried.
     candidates: Vec<PathBuf>,
-    /// The directory that was given for indexes, which others may be able to change.
-    given: Option<PathBuf>,
     /// One for this process alone, if there had to be one.
     temporary: OnceLock<TemporaryDir>,
 }
@@ -48,24 +46,18 @@ impl IndexDirectories {
                 [Some(beside), user_cache().map(|dir| dir.join(marked))].into_iter().flatten().collect()
             }
         };
-        Self { candidates, given: index_dir.map(Path::to_owned), temporary: OnceLock::new() }
+        Self { candidates, temporary: OnceLock::new() }
     }
 
-    /// Opens one of the places.
-    fn open(&self, path: &Path) -> io::Result<PrivateDir> {
-        self.given.as_deref().map_or(Ok(()), check_above)?;
-        PrivateDir::open(path)
-    }
-
-    /// Reads a stage in the first place that has a good one. The second of the pair tells of those before it that are not
-    /// trusted; if none has, of those that were not good.
+    /// Reads a stage in the first place that has a good one. The second of the pair tells who else can remove it, and of those
+    /// before it that are not trusted; if none has, of those that were not good.
     pub(crate) fn read<T>(
         &self,
         key: &FileKey,
         read: impl Fn(&StageFile, &PrivateDir) -> Result<T, Unusable>,
     ) -> (Option<T>, Vec<String>) {
         let (mut notes, mut distrusted) = (Vec::new(), Vec::new());
-        let opened = self.candidates.iter().map(|path| (path.as_path(), self.open(path)));
+        let opened = self.candidates.iter().map(|path| (path.as_path(), PrivateDir::open(path)));
         let temporary = self.temporary.get().map(TemporaryDir::path);
         for (path, dir) in opened.chain(temporary.map(|path| (path, PrivateDir::open(path)))) {
             let dir = match dir {
@@ -98,7 +90,8 @@ impl IndexDirectories {
                 Ok(value) if Some(dir.path()) == temporary => return (Some(value), Vec::new()),
                 Ok(value) => {
                     let instead = |why: String| format!("{why}; the index is in {}", dir.path().display());
-                    return (Some(value), distrusted.into_iter().map(instead).collect());
+                    let exposure = dir.exposure().map(|exposure| exposure.to_string());
+                    return (Some(value), distrusted.into_iter().map(instead).chain(exposure).collect());
                 }
                 Err(why @ Unusable::Damaged) => {
                     notes.push(format!("{}: {why}; rebuilding it", path.display()));
@@ -125,8 +118,7 @@ impl IndexDirectories {
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut passed_over = None;
         for path in &self.candidates {
-            let made = self.given.as_deref().map_or(Ok(()), check_above).map_err(io::Error::from);
-            let tried = made.and_then(|()| PrivateDir::create(path)).and_then(|made| {
+            let tried = PrivateDir::create(path).and_then(|made| {
                 // Only a file made there tells: permissions lie on network mounts and for root.
                 tempfile::tempfile_in(path).map(|_| made)
             });
@@ -142,12 +134,12 @@ impl IndexDirectories {
 
     /// The places that exist and are not refused.
     pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
-        self.candidates.iter().filter_map(|path| self.open(path).ok())
+        self.candidates.iter().filter_map(|path| PrivateDir::open(path).ok())
     }
 
     /// The places that are not used because others could have put anything into them, and why.
     pub(crate) fn refused(&self) -> impl Iterator<Item = (&Path, io::Error)> {
-        let refused = |path: &PathBuf| self.open(path).err().filter(is_distrust);
+        let refused = |path: &PathBuf| PrivateDir::open(path).err().filter(is_distrust);
         self.candidates.iter().filter_map(move |path| Some((path.as_path(), refused(path)?)))
     }
 
@@ -237,6 +229,11 @@ impl IndexDirectory {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Who else can remove it, and all that is in it.
+    pub(crate) fn exposure(&self) -> Option<Exposure> {
+        self.dir.exposure().filter(|_| self.is_kept)
     }
 
     /// Maps a file of it.
