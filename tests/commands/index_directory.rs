@@ -305,7 +305,8 @@ fn a_directory_that_others_can_change_is_used_and_told() {
         assert!(!made[0].exists());
     };
     let in_beside = |question: &[&str]| place.run(question);
-    let places: [(&Path, &dyn Fn(&[&str]) -> Output); 2] = [(&given, &in_given), (beside, &in_beside)];
+    type Run<'r> = &'r dyn Fn(&[&str]) -> Output;
+    let places: [(&Path, Run<'_>); 2] = [(&given, &in_given), (beside, &in_beside)];
     for (dir, run) in places {
         place.forget_index();
         // A group is often the user's own, and of a sticky directory nobody removes what is another's.

@@ -129,7 +129,8 @@ impl Key {
     }
 }
 
-/// The key of a name: the name of the constant in lower case.
+/// The key of a name: the name of the constant in lower case. It is run by the compiler, which stops at an index that is wrong.
+#[allow(clippy::indexing_slicing)]
 const fn lower<const N: usize>(name: &str) -> [u8; N] {
     let (bytes, mut key, mut at) = (name.as_bytes(), [0; N], 0);
     while at < N {
