@@ -1,7 +1,7 @@
 //! Measurements of a scan that determine sizes: number of objects of each class, array lengths, and distances
 //! between neighboring objects.
 //!
-//! These are facts of the dump. [`super::object_layout`] and [`super::sizes`] compute sizes from them, so
+//! These are facts of the dump. [`crate::layout::object_layout`] and [`crate::layout::sizes`] compute sizes from them, so
 //! that another layout (`--layout`) needs no other scan.
 
 use hprof_parser::BasicType;

@@ -38,14 +38,14 @@ pub(crate) enum Exposure {
     /// The owner of the directory above.
     #[error(
         "{} belongs to another user (UID {_1}), who can remove and rename the index there; to rule that out, name a \
-         directory of your own with --index-dir",
+         directory of your own for the index",
         .0.display()
     )]
     Owner(PathBuf, u32),
     /// Everybody.
     #[error(
         "everybody can remove and rename the index in {}; to rule that out, `chmod o-w` it, or name a directory of your own \
-         with --index-dir",
+         for the index",
         .0.display()
     )]
     Everybody(PathBuf),

@@ -88,7 +88,7 @@ names! {
     GROWTH_PERCENT: Float, "growth in percent of `all_grown_bytes`; negative if it shrank";
     ALL_GROWN_BYTES: Integer, "all growth, also what no place explains: growth of the reachable heap, and what all places shrank by that shrank; at least `grown_bytes`";
     GROWN_BYTES: Integer, "sum of the growth of all places that grew";
-    GROWS: Text, "`every_step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else (with `--all`). A step counts if it is at least a twentieth of the average one";
+    GROWS: Text, "`every_step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else, where all rows are wanted. A step counts if it is at least a twentieth of the average one";
     BYTES: Integer, "bytes at the place, or of the class";
     BYTES_PER_HOUR: Signed, "growth by the hours between the dumps";
     HOURS: Float, "hours from the first dump to the last";
