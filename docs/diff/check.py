@@ -685,7 +685,7 @@ def main():
             t = tuple(r["place"]); text = " -> ".join(t)
             for k in ("objects", "retained_bytes"):
                 if r[k + "_delta"] != r[k + "_new"] - r[k + "_old"]: wrong.append(f"{k}_delta of {text}")
-            share = r.get("share")
+            share = None if r.get("growth_percent") is None else r["growth_percent"] / 100
             expect = r["retained_bytes_delta"] / all_grown if grown else None
             # shares of what shrank: see the report
             if expect is not None and (share is None) != (r["retained_bytes_delta"] < 0) and not (share is not None and abs(share - expect) < 0.0001): wrong.append(f"share {share} of {text}")

@@ -197,7 +197,7 @@ def expected(f: Fleet) -> dict:
     for name, found in f.rows("leaks"):
         for rank, row in enumerate(found, 1):
             owner = row["owner"] or {}
-            suspects.append((name, row["class"], row["verdict"], row["objects"], row["retained_bytes"], row["percent"],
+            suspects.append((name, row["class"], row["verdict"], row["objects"], row["retained_bytes"], row["reachable_percent"],
                              owner.get("class"), owner.get("field"), rank))
     answers[13] = [row[:-1] for row in top(suspects, lambda row: (-row[5], row[0], row[8]), 50)]
     by_owner = collections.defaultdict(list)
@@ -228,13 +228,13 @@ def expected(f: Fleet) -> dict:
     kinds, fields = collections.defaultdict(lambda: [0, 0, 0]), collections.defaultdict(lambda: [0, 0, 0])
     for _, found in f.rows("waste"):
         for row in found:
-            for sums, values in [(kinds[row["kind"]], (1, row["count"], row["added_bytes"]))]:
+            for sums, values in [(kinds[row["kind"]], (1, row["objects"], row["added_bytes"]))]:
                 sums[:] = [a + b for a, b in zip(sums, values)]
             in_dump = collections.defaultdict(lambda: [0, 0])
             for field in row["fields"]:
                 if field["field"] is not None:
                     of = in_dump[row["kind"], field["field"]]
-                    of[:] = [of[0] + field["count"], of[1] + field["wasted_bytes"]]
+                    of[:] = [of[0] + field["objects"], of[1] + field["wasted_bytes"]]
             for key, (count, size) in in_dump.items():
                 fields[key][:] = [a + b for a, b in zip(fields[key], (1, count, size))]
     answers[17] = sorted(((kind, *sums) for kind, sums in kinds.items()), key=lambda row: (-row[3], row[0]))
@@ -306,7 +306,7 @@ def expected(f: Fleet) -> dict:
     answers[28] = top(rows, lambda row: (-row[3], *row[:3]), 20)
     rows = [(of, len(all_of), len({name for name, _ in all_of}), max(size for _, size in all_of)) for of, all_of in held.items()]
     answers[29] = top(rows, lambda row: (-row[3], row[0]), 20)
-    with_loaders = {name: [row for row in f.told[name, "loaders"] if row["group"] is not None] for name in whole if f.count(name, "loaders")}
+    with_loaders = {name: [row for row in f.told[name, "loaders"] if row["loader_group"] is not None] for name in whole if f.count(name, "loaders")}
     largest = max(row["retained_bytes"] for rows in with_loaders.values() for row in rows)
     answers[30] = [("search", "com.acme.Shop$PluginLoader", 5, 1, largest)]
     return answers

@@ -75,8 +75,8 @@ def main() -> int:
                       for row in told["histo"] if row["instances"]],
             "dominators": [(number(row["object"]), row["class"], row["shallow_bytes"], row["retained_bytes"], number(row["dominator"]))
                            for row in told["dominators"]],
-            "strings": [(None if row["cut"] else row["value"], row["length"], row["count"]) for row in told["strings"]],
-            "roots": [(number(row["object"]), row["kind"], number(row["thread"]), row["frame"], row["times"]) for row in told["roots"]],
+            "strings": [(None if row["is_truncated"] else row["text"], row["length"], row["strings"]) for row in told["strings"]],
+            "roots": [(number(row["object"]), row["kind"], number(row["thread"]), row["frame_number"], row["times"]) for row in told["roots"]],
             "threads": [(number(row["object"]), row["name"], row["state"], row["retained_bytes"]) for row in told["threads"]],
             "info": [(kind, told["info"][0]["objects"][plural])
                      for kind, plural in [("instance", "instances"), ("object_array", "object_arrays"),
@@ -84,7 +84,7 @@ def main() -> int:
                      if told["info"][0]["objects"][plural]],
         }
         answer = {command: collections.Counter(of) for command, of in rows.items()}
-        answer["cut"] = {row["length"] for row in told["strings"] if row["cut"]}
+        answer["cut"] = {row["length"] for row in told["strings"] if row["is_truncated"]}
         answer["bytes"] = told["info"][0]["shallow_bytes"]
         some = sorted(row[0] for row in rows["dominators"])
         some = random.Random(name).sample(some, min(len(some), -(-arguments.objects // len(names))))
@@ -137,7 +137,7 @@ def main() -> int:
                 continue
             some = ", ".join(map(str, wanted["some"]))
             found = collections.Counter(engine.run(
-                f"SELECT referrer, target, field FROM refs WHERE dump = '{name}' AND referrer IN ({some})")[1])
+                f"SELECT referrer, target, reference FROM refs WHERE dump = '{name}' AND referrer IN ({some})")[1])
             same(f"{engine_name} refs {name}", found, wanted["refs"])
     print(f"{equal} equal, {different} different")
     return 1 if different else 0

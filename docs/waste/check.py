@@ -779,8 +779,8 @@ class Waste:
             for o, bytes in k.freed.items():        # no byte twice: of an object the largest part that a kind frees
                 more = bytes - union.get(o, 0)
                 if more > 0: union[o] = bytes; added += more
-            fields = [{"field": f, "count": n, "wasted_bytes": b} for f, (n, b) in sorted(k.fields.items(), key=lambda e: (-e[1][1], e[0]))]
-            rows.append({"kind": name, "count": k.counted, "counted_without_bytes": k.nothing, "wasted_bytes": k.bytes(), "added_bytes": added, "fields": fields})
+            fields = [{"field": f, "objects": n, "wasted_bytes": b} for f, (n, b) in sorted(k.fields.items(), key=lambda e: (-e[1][1], e[0]))]
+            rows.append({"kind": name, "objects": k.counted, "counted_without_bytes": k.nothing, "wasted_bytes": k.bytes(), "added_bytes": added, "fields": fields})
         return {"rows": rows, "total": {"wasted_bytes": sum(union.values())}}
 
 
@@ -794,12 +794,12 @@ def compare(ours, theirs):
     for row in ours["rows"]:
         kind = row["kind"]; other = rows.get(kind)
         if other is None:
-            if row["count"]: differences.append(f"{kind}: no row, check.py counts {row['count']}")
+            if row["objects"]: differences.append(f"{kind}: no row, check.py counts {row['objects']}")
             continue
         hint = f" ({row['counted_without_bytes']} of check.py's free nothing)" if row["counted_without_bytes"] else ""
-        differ(f"{kind} count", row["count"], other["count"], hint)
+        differ(f"{kind} count", row["objects"], other["objects"], hint)
         for key in ("wasted_bytes", "added_bytes"): differ(f"{kind} {key}", row[key], other[key])
-        a, b = ({f["field"]: (f["count"], f["wasted_bytes"]) for f in r.get("fields") or [] if f.get("field")} for r in (row, other))
+        a, b = ({f["field"]: (f["objects"], f["wasted_bytes"]) for f in r.get("fields") or [] if f.get("field")} for r in (row, other))
         for field in sorted(a.keys() | b.keys()):
             x, y = a.get(field), b.get(field)
             # shares of what several fields free together may be rounded in another way

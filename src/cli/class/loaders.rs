@@ -195,12 +195,13 @@ fn loader_id(loader: ObjectId) -> Value<'static> {
 impl<'a> Line<'a, LoaderRow> {
     fn class(&self) -> Option<&'a str> {
         let row = &self.row.row;
-        if row.id.is_null() { Some(object::BOOT_LOADER) } else { object::class_name(self.summary, row.class) }
+        if row.id.is_null() { None } else { object::class_name(self.summary, row.class) }
     }
 
     fn in_table(&self) -> String {
         match (self.row.row.id.non_null(), self.class()) {
             (Some(_), None) => "not in the dump".to_owned(),
+            (None, None) => object::BOOT_LOADER.to_owned(),
             (_, class) => object::describe_without_id(class, self.row.row.label.as_deref()),
         }
     }
@@ -214,7 +215,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
             .header("id")
             .place(6),
         Column::of(names::CLASS, |line: &Each<'a>| line.class().into())
-            .or_null("it is not in the dump")
+            .or_null("it is the boot loader, or not in the dump")
             .header("loader")
             .place(7)
             .fit(Fit::Shorten { priority: 0 })

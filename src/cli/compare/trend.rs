@@ -353,10 +353,10 @@ fn beside_columns<'a>() -> Columns<'a, Beside<'a>> {
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
             |beside: &Beside<'a>| beside.dumps,
         ),
-        Column::of(names::MIN_CHANGE_BYTES.dot(names::EVERY_STEP_BYTES), |beside: &Beside<'a>| {
+        Column::of(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &Beside<'a>| {
             beside.least.growing.into()
         }),
-        Column::of(names::MIN_CHANGE_BYTES.dot(names::OTHER_CHANGE_BYTES), |beside: &Beside<'a>| {
+        Column::of(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &Beside<'a>| {
             beside.least.others.into()
         }),
         Column::of(names::HOURS, |beside: &Beside<'a>| beside.hours.into())

@@ -9,13 +9,13 @@ use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
-use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
+use hprof_query::threads::Thread;
 use hprof_query::waste::Kind as WasteKind;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
@@ -313,23 +313,22 @@ fn columns() -> Columns<'static, Facts> {
         }),
         Column::of(names::THREADS, |facts: &Facts| facts.overview.threads.into()),
         Column::of(names::CLASS_LOADERS, |facts: &Facts| facts.overview.class_loaders.into()),
-        Column::nested(names::OUT_OF_MEMORY, out_of_memory_fields(), out_of_memory)
-            .csv(|facts: &Facts| {
-                let thread = facts.overview.out_of_memory.as_ref();
-                thread
-                    .map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object)))
-                    .into()
-            })
-            .or_null("none did"),
-        Column::nested(names::LARGEST, largest_fields(), |facts: &Facts| {
-            list(facts.overview.largest.iter().map(largest_record))
+        Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &Facts| {
+            facts.overview.out_of_memory.clone()
         })
         .csv(|facts: &Facts| {
-            let text = |holder: &Holder| {
-                format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
-            };
-            joined(facts.overview.largest.iter().map(text))
-        }),
+            let thread = facts.overview.out_of_memory.as_ref();
+            thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
+        })
+        .or_null("none did"),
+        Column::records(names::LARGEST, largest_columns(), |facts: &Facts| &facts.overview.largest).csv(
+            |facts: &Facts| {
+                let text = |holder: &Holder| {
+                    format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
+                };
+                joined(facts.overview.largest.iter().map(text))
+            },
+        ),
         Column::of(names::HEADLINE, |facts: &Facts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &Facts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
@@ -366,16 +365,8 @@ fn columns() -> Columns<'static, Facts> {
         .or_null("nothing is wasted"),
         Column::of(names::ODD, |facts: &Facts| list(odd(&facts.overview)))
             .csv(|facts: &Facts| joined(odd(&facts.overview))),
-        Column::nested(
-            names::NEXT,
-            vec![Field::of(names::COMMAND), Field::of(names::WHY)],
-            |facts: &Facts| {
-                list(facts.next.iter().map(|step| {
-                    record([(names::COMMAND, (&step.command).into()), (names::WHY, (&step.why).into())])
-                }))
-            },
-        )
-        .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
+        Column::records(names::NEXT, next(), |facts: &Facts| &facts.next)
+            .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 
@@ -384,66 +375,63 @@ fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }
 
-fn out_of_memory_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::OBJECT),
-        Field::of(names::NAME).or_null("the dump does not say"),
-        Field::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-        Field::of(names::STACK),
-        Field::of(names::FRAMES_LEFT_OUT),
-    ]
-}
-
-fn out_of_memory(facts: &Facts) -> Value<'_> {
-    let Some(thread) = &facts.overview.out_of_memory else { return Value::Null };
-    record([
-        (names::OBJECT, id(thread.object)),
-        (names::NAME, thread.name.as_ref().into()),
-        (names::RETAINED_BYTES, thread.retained_bytes.into()),
-        (names::STACK, list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
-        (names::FRAMES_LEFT_OUT, thread.frames_left_out.into()),
+fn next<'c>() -> Columns<'c, Step> {
+    Columns::new([
+        Column::of(names::COMMAND, |step: &Step| (&step.command).into()),
+        Column::of(names::WHY, |step: &Step| (&step.why).into()),
     ])
 }
 
-fn largest_fields() -> Vec<Field> {
-    let null = |field: Field| field.or_null("there is none, or it is not known");
-    vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS).or_null("the dump does not say"),
-        Field::of(names::LABEL).or_null("there is none"),
-        Field::of(names::INSTANCES),
-        Field::of(names::THREADS_NAME).or_null("the row is not of threads, or they have no name"),
-        Field::of(names::THREADS_METHOD).or_null("the row is not of threads, or they have no stack"),
-        Field::of(names::RETAINED_BYTES),
-        null(Field::of(names::FIELD)),
-        null(Field::of(names::IS_STATIC)),
-        null(Field::of(names::HOLDER)),
-        null(Field::of(names::HOLDER_CLASS)),
-        null(Field::of(names::HELD_OBJECTS)),
-        null(Field::of(names::HELD_CLASS)),
-        Field::of(names::TEXT),
-    ]
+fn out_of_memory<'c>() -> Columns<'c, Thread> {
+    Columns::new([
+        Column::of(names::OBJECT, |thread: &Thread| id(thread.object)),
+        Column::of(names::NAME, |thread: &Thread| thread.name.as_ref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::RETAINED_BYTES, |thread: &Thread| thread.retained_bytes.into())
+            .or_null("it is unreachable"),
+        Column::of(names::STACK, |thread: &Thread| {
+            list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
+        }),
+        Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
+    ])
 }
 
-fn largest_record(holder: &Holder) -> Value<'_> {
-    let (field, held) = (holder.field.as_ref(), holder.held.as_ref());
-    let threads = holder.threads.as_ref();
-    let object: Option<ObjectId> = field.map(|field| field.object);
-    record([
-        (names::OBJECT, id(holder.object)),
-        (names::CLASS, holder.class.as_ref().into()),
-        (names::LABEL, holder.label.as_ref().into()),
-        (names::INSTANCES, holder.instances.into()),
-        (names::THREADS_NAME, threads.and_then(|threads| threads.name.as_ref()).into()),
-        (names::THREADS_METHOD, threads.and_then(|threads| threads.method.as_ref()).into()),
-        (names::RETAINED_BYTES, holder.retained_bytes.into()),
-        (names::FIELD, field.map(|field| &field.name).into()),
-        (names::IS_STATIC, field.map(|field| field.is_static).into()),
-        (names::HOLDER, id(object)),
-        (names::HOLDER_CLASS, field.map(|field| &field.class).into()),
-        (names::HELD_OBJECTS, held.map(|held| held.objects).into()),
-        (names::HELD_CLASS, held.map(|held| &held.class).into()),
-        (names::TEXT, holder::text(holder, [false, false]).into()),
+fn largest_columns<'c>() -> Columns<'c, Holder> {
+    const UNKNOWN: &str = "there is none, or it is not known";
+    Columns::new([
+        Column::of(names::OBJECT, |holder: &Holder| id(holder.object)),
+        Column::of(names::CLASS, |holder: &Holder| holder.class.as_ref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::LABEL, |holder: &Holder| holder.label.as_ref().into()).or_null("there is none"),
+        Column::of(names::INSTANCES, |holder: &Holder| holder.instances.into()),
+        Column::of(names::THREADS_NAME, |holder: &Holder| {
+            holder.threads.as_ref().and_then(|threads| threads.name.as_ref()).into()
+        })
+        .or_null("the row is not of threads, or they have no name"),
+        Column::of(names::THREADS_METHOD, |holder: &Holder| {
+            holder.threads.as_ref().and_then(|threads| threads.method.as_ref()).into()
+        })
+        .or_null("the row is not of threads, or they have no stack"),
+        Column::of(names::RETAINED_BYTES, |holder: &Holder| holder.retained_bytes.into()),
+        Column::of(names::FIELD, |holder: &Holder| holder.field.as_ref().map(|field| &field.name).into())
+            .or_null(UNKNOWN),
+        Column::of(names::IS_STATIC, |holder: &Holder| {
+            holder.field.as_ref().map(|field| field.is_static).into()
+        })
+        .or_null(UNKNOWN),
+        Column::of(names::HOLDER, |holder: &Holder| id(holder.field.as_ref().map(|field| field.object)))
+            .or_null(UNKNOWN),
+        Column::of(names::HOLDER_CLASS, |holder: &Holder| {
+            holder.field.as_ref().map(|field| &field.class).into()
+        })
+        .or_null(UNKNOWN),
+        Column::of(names::HELD_OBJECTS, |holder: &Holder| {
+            holder.held.as_ref().map(|held| held.objects).into()
+        })
+        .or_null(UNKNOWN),
+        Column::of(names::HELD_CLASS, |holder: &Holder| holder.held.as_ref().map(|held| &held.class).into())
+            .or_null(UNKNOWN),
+        Column::of(names::TEXT, |holder: &Holder| holder::text(holder, [false, false]).into()),
     ])
 }
 

@@ -179,7 +179,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     let mut columns = vec![
         Column::of(names::TRACE, |row: &FrameRow<'a>| row.row.trace.serial.into()),
-        Column::of(names::DEPTH, |row: &FrameRow<'a>| row.depth.into()),
+        Column::of(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()),
     ];
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
     columns.extend(thread(|row: &FrameRow<'a>| row.row.serial(), |row| row.row.name()));

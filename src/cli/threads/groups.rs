@@ -8,11 +8,11 @@ use hprof_query::threads::{Question, State, Threads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Line, NoRows};
 use hprof_report::column::Target;
-use hprof_report::column::{Column, Columns, Field, Fit};
+use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{counted, grouped};
 use hprof_report::stacks::thread_dump::Locals;
 use hprof_report::table::Style;
-use hprof_report::value::{id, list, record};
+use hprof_report::value::{id, list};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};
@@ -117,15 +117,11 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Gro
             .fit(Fit::Shorten { priority: 0 })
             .target(move |group| threads_page(group, &filters)),
         Column::of(names::THREADS, |group: &Group| group.threads.into()).header("threads").place(1),
-        Column::nested(names::STATES, state_fields(), |group: &Group| {
-            list(group.states.iter().map(|(state, threads)| {
-                record([(names::STATE, state.map(State::name).into()), (names::THREADS, (*threads).into())])
-            }))
-        })
-        .header("state")
-        .cell(states)
-        .csv(|group| states(group).into())
-        .place(2),
+        Column::records(names::STATES, state_columns(), |group: &Group| &group.states)
+            .header("state")
+            .cell(states)
+            .csv(|group| states(group).into())
+            .place(2),
         Column::of(names::VIRTUAL_THREADS, |group: &Group| group.virtual_threads.into()),
         Column::of(names::IS_OUT_OF_MEMORY, |group: &Group| group.is_out_of_memory.into()),
         Column::of(names::RETAINED_BYTES, |group: &Group| group.retained_bytes.into())
@@ -167,8 +163,12 @@ fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass>
     ])
 }
 
-fn state_fields() -> Vec<Field> {
-    vec![Field::of(names::STATE).or_null("not known"), Field::of(names::THREADS)]
+fn state_columns<'c>() -> Columns<'c, (Option<State>, u64)> {
+    Columns::new([
+        Column::of(names::STATE, |(state, _): &(Option<State>, u64)| state.map(State::name).into())
+            .or_null("not known"),
+        Column::of(names::THREADS, |(_, threads): &(Option<State>, u64)| (*threads).into()),
+    ])
 }
 
 fn beside() -> Columns<'static, Groups> {

@@ -94,6 +94,7 @@ names! {
     HOURS: Float, "hours from the first dump to the last";
     VALUES_BY_DUMP: Integers, "bytes in each dump";
     OBJECTS_BY_DUMP: Integers, "number of objects in each dump";
+    MIN_CHANGES: Record, "smallest changes that are shown";
     MIN_CHANGE_BYTES: Integer, "smallest change that is shown";
     EVERY_STEP_BYTES: Integer, "smallest growth in every step that is shown";
     OTHER_CHANGE_BYTES: Integer, "smallest change of another kind that is shown";

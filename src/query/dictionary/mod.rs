@@ -90,6 +90,7 @@ impl From<Name> for Key {
 impl Name {
     /// The key of a name within a record of this name.
     pub fn dot(self, inner: impl Into<Key>) -> Key {
+        debug_assert!(matches!(self.kind, Kind::Record | Kind::Any), "{} is no record", self.key);
         let inner = inner.into();
         Key { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
     }

@@ -4,7 +4,7 @@ names! {
     // Objects.
     OBJECT: Id, "object ID of the object that the row is about; of equal objects the first; of a static field the class object";
     CLASS: Text, "name of the class, as in Java source; of a class object `java.lang.Class`, or in summaries the class that it represents";
-    LABEL: Text, "short description that distinguishes the object from others of its class: a thread's name, the text of a String, the class that a class object represents, a file's path. At most 120 characters; for people, can change in any version";
+    LABEL: Text, "short description that distinguishes the object from others of its class: a thread's name, the text of a String, the class that a class object represents, a file's path. At most 120 characters, except in `strings`; for people, can change in any version";
     FIRST_LABEL: Text, "label of `first_object`";
     KIND: Text, "kind of the row's subject. Of objects `instance`, `object_array`, `primitive_array` or `class`; of references `field`, `element`, `static`, `class`, `super`, `loader` or `local`; of roots a kind of `gc_roots`; of leak suspects `single` or `group`; of waste a kind of waste; of problems a kind of problem, see `info` and `doctor`";
     WHAT: Text, "what the row is about: `instance`, `class`, `class_loader` or `thread`; of waste a class or a description";
@@ -146,7 +146,7 @@ names! {
     DOMINATOR_CLASS: Text, "class of the dominator";
     DOMINATOR_LABEL: Text, "label of the dominator";
     DOMINATED: Integer, "number of objects that the object dominates immediately: its children in the tree";
-    DEPTH: Integer, "level in the tree, the path or the stack: 0 at the top; of an object the number of its dominators";
+    DEPTH: Integer, "level in the tree or the path: 0 at the top; of an object the number of its dominators; in CONTROL SETTINGS the maximum depth of stacks";
     OTHER_ROWS: Integer, "rows right below this one that `--top` and `--min-retained` leave out";
     OTHER_BYTES: Integer, "retained size of the objects of those rows";
     OF: Record, "the object that was asked for";

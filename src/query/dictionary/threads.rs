@@ -8,7 +8,7 @@ names! {
     THREAD_NAMES: Texts, "names of the threads, ten at most";
     THREAD_GROUP: Text, "name of the thread group; of virtual threads `VirtualThreads`";
     PARENT_GROUP: Text, "name of the thread group's parent";
-    THREAD_SERIAL: Integer, "serial number of the thread in the recording; 0 for none";
+    THREAD_SERIAL: Integer, "serial number of the thread in the recording";
     THREADS: Integer, "number of threads";
     THREAD_COUNT: Integer, "number of threads; ten at most are listed";
     THREAD_ENTRIES: Records, "the threads";
@@ -28,7 +28,7 @@ names! {
     CARRIER: Id, "of a mounted virtual thread, the thread that carries it";
     BLOCKER: Id, "what `Thread.parkBlocker` refers to";
     BLOCKER_CLASS: Text, "class of the blocker";
-    FRAMES: Records, "stack frames, innermost first; in CSV one text, frames separated by ` < `";
+    FRAMES: Records, "stack frames, innermost first";
     FRAME_COUNT: Integer, "number of stack frames";
     FRAME_NUMBER: Integer, "number of the frame in the stack, 0 is the innermost";
     FRAME: Text, "a frame: the innermost one outside the JDK";

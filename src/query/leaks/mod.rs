@@ -14,7 +14,7 @@ pub mod loaders;
 pub mod off_heap;
 pub mod thread_locals;
 
-mod collection;
+pub mod collection;
 mod group_point;
 mod reader;
 mod suspects;

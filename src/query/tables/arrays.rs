@@ -34,7 +34,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),
         meaning: "An array".into(),
-        order: "by id".into(),
+        order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),

@@ -51,7 +51,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "objects".into(),
         meaning: "An object: an instance, an array or a class object".into(),
-        order: "by id".into(),
+        order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),

@@ -123,7 +123,7 @@ impl<'a> OfClass<'a> {
             name: name.to_owned().into(),
             meaning: format!("An instance of {base}{}", if subclasses { " or of a subclass" } else { "" })
                 .into(),
-            order: "by id".into(),
+            order: "by object".into(),
             columns,
         };
         let classes = ClassSet::of(context.summary, &all);

@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "refs".into(),
         meaning: "A reference from one object to another".into(),
-        order: "by from_id; the references to class objects last, by to_id and from_id".into(),
+        order: "by referrer; the references to class objects last, by target and referrer".into(),
         columns: vec![
             Column::of(names::REFERRER),
             Column::of(names::REFERENCE),

@@ -78,7 +78,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "strings".into(),
         meaning: "An instance of java.lang.String".into(),
-        order: "by id".into(),
+        order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::TEXT).or_null(none).secret(),

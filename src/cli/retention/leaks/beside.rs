@@ -1,5 +1,7 @@
 //! What stands beside the suspects in JSON: class loaders, finalizers, memory outside of the heap.
 
+use hprof_parser::ObjectId;
+use hprof_query::classes::loader_sets::Why;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
@@ -28,12 +30,10 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
         Column::nested(names::CONCLUSIONS, conclusion_fields(), |told: &&'a Told| {
             list(told.leaks.conclusions.iter().map(|one| conclusion(told, one)))
         }),
-        Column::nested(names::LOADER_GROUPS, loader_fields(), |told: &&'a Told| {
-            list(told.leaks.loaders.iter().map(loader_group))
-        }),
+        Column::records(names::LOADER_GROUPS, loader_groups(), |told: &&'a Told| &told.leaks.loaders),
         Column::of(names::FINALIZER_QUEUE, |told: &&'a Told| told.facts.finalizer_queue.into())
             .or_null("the dump does not say"),
-        Column::nested(names::OFF_HEAP, off_heap_fields(), |told: &&'a Told| off_heap(told)),
+        Column::record(names::OFF_HEAP, off_heap(), |told: &&'a Told| Some(*told)),
         Column::of(names::UNREACHABLE_BYTES, |told: &&'a Told| told.unreachable.0.into()),
         Column::of(names::FACTS, move |told: &&'a Told| list(lines(told))),
     ])
@@ -62,79 +62,48 @@ fn conclusion<'a>(told: &Told, one: &Conclusion) -> Value<'a> {
     ])
 }
 
-fn loader_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::CLASS).or_null("the dump does not say"),
-        Field::of(names::LOADERS),
-        Field::of(names::DEFINES).or_null("the dump does not say"),
-        Field::of(names::CLASSES),
-        Field::of(names::RETAINED_BYTES),
-        Field::nested(
-            names::PATHS,
-            vec![
-                Field::of(names::LOADER_OBJECT),
-                Field::of(names::KEEPER),
-                Field::of(names::ROOT_TEXT),
-                Field::nested(names::PATH_TO_ROOT, path_fields()),
-            ],
-        ),
-    ]
-}
-
-fn loader_group(group: &LoaderGroup) -> Value<'_> {
-    let paths = group.paths.iter().map(|(loader, why)| {
-        record([
-            (names::LOADER_OBJECT, id(*loader)),
-            (names::KEEPER, loaders::keeper(why).into()),
-            (names::ROOT_TEXT, paths::describe_root(&why.root).into()),
-            (names::PATH_TO_ROOT, list(why.steps.iter().map(step))),
-        ])
-    });
-    record([
-        (names::CLASS, group.class.as_ref().into()),
-        (names::LOADERS, group.loaders.into()),
-        (names::DEFINES, group.defines.as_ref().into()),
-        (names::CLASSES, group.classes.into()),
-        (names::RETAINED_BYTES, group.retained_bytes.into()),
-        (names::PATHS, list(paths)),
+fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
+    Columns::new([
+        Column::of(names::CLASS, |group: &LoaderGroup| group.class.as_ref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::LOADERS, |group: &LoaderGroup| group.loaders.into()),
+        Column::of(names::DEFINES, |group: &LoaderGroup| group.defines.as_ref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::CLASSES, |group: &LoaderGroup| group.classes.into()),
+        Column::of(names::RETAINED_BYTES, |group: &LoaderGroup| group.retained_bytes.into()),
+        Column::records(names::PATHS, loader_paths(), |group: &LoaderGroup| &group.paths),
     ])
 }
 
-fn off_heap_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::DIRECT_BUFFERS),
-        Field::of(names::DIRECT_BYTES),
-        Field::of(names::MAPPED_BUFFERS),
-        Field::of(names::MAPPED_BYTES),
-        Field::of(names::RESERVED_BYTES).or_null("the dump does not say"),
-        Field::of(names::LIMIT_BYTES).or_null("the dump does not say"),
-        Field::nested(
-            names::OWNERS,
-            vec![
-                Field::of(names::FIELD).or_null("there is none"),
-                Field::of(names::BUFFERS),
-                Field::of(names::CAPACITY_BYTES),
-            ],
-        ),
-    ]
+fn loader_paths<'c>() -> Columns<'c, (ObjectId, Why)> {
+    Columns::new([
+        Column::of(names::LOADER_OBJECT, |(loader, _): &(ObjectId, Why)| id(*loader)),
+        Column::of(names::KEEPER, |(_, why): &(ObjectId, Why)| loaders::keeper(why).into()),
+        Column::of(names::ROOT_TEXT, |(_, why): &(ObjectId, Why)| paths::describe_root(&why.root).into()),
+        Column::nested(names::PATH_TO_ROOT, path_fields(), |(_, why): &(ObjectId, Why)| {
+            list(why.steps.iter().map(step))
+        }),
+    ])
 }
 
-fn off_heap(told: &Told) -> Value<'_> {
-    let found = &told.facts.off_heap;
-    let owner = |owner: &'_ BufferOwner| {
-        record([
-            (names::FIELD, owner.field.clone().into()),
-            (names::BUFFERS, owner.buffers.buffers.into()),
-            (names::CAPACITY_BYTES, owner.buffers.bytes.into()),
-        ])
-    };
-    record([
-        (names::DIRECT_BUFFERS, found.direct.buffers.into()),
-        (names::DIRECT_BYTES, found.direct.bytes.into()),
-        (names::MAPPED_BUFFERS, found.mapped.buffers.into()),
-        (names::MAPPED_BYTES, found.mapped.bytes.into()),
-        (names::RESERVED_BYTES, found.reserved_bytes.into()),
-        (names::LIMIT_BYTES, found.limit_bytes.into()),
-        (names::OWNERS, list(found.owners.iter().map(owner))),
+fn off_heap<'c>() -> Columns<'c, &'c Told> {
+    Columns::new([
+        Column::of(names::DIRECT_BUFFERS, |told: &&Told| told.facts.off_heap.direct.buffers.into()),
+        Column::of(names::DIRECT_BYTES, |told: &&Told| told.facts.off_heap.direct.bytes.into()),
+        Column::of(names::MAPPED_BUFFERS, |told: &&Told| told.facts.off_heap.mapped.buffers.into()),
+        Column::of(names::MAPPED_BYTES, |told: &&Told| told.facts.off_heap.mapped.bytes.into()),
+        Column::of(names::RESERVED_BYTES, |told: &&Told| told.facts.off_heap.reserved_bytes.into())
+            .or_null("the dump does not say"),
+        Column::of(names::LIMIT_BYTES, |told: &&Told| told.facts.off_heap.limit_bytes.into())
+            .or_null("the dump does not say"),
+        Column::records(names::OWNERS, buffer_owners(), |told: &&Told| &told.facts.off_heap.owners),
+    ])
+}
+
+fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
+    Columns::new([
+        Column::of(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null("there is none"),
+        Column::of(names::BUFFERS, |owner: &BufferOwner| owner.buffers.buffers.into()),
+        Column::of(names::CAPACITY_BYTES, |owner: &BufferOwner| owner.buffers.bytes.into()),
     ])
 }

@@ -1,6 +1,7 @@
 //! Suspects in JSON and CSV.
 
 use hprof_query::dictionary::names;
+use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Part, Path};
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
@@ -49,11 +50,9 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::of(names::REACHABLE_PERCENT, |row: &Row<'a>| {
             Value::Float(hundredths(row.suspect.retained_bytes, row.told.leaks.reachable_bytes))
         }),
-        Column::nested(names::ACCUMULATION_POINT, named_fields(), |row: &Row<'a>| {
-            row.suspect.point.as_ref().map_or(Value::Null, named)
-        })
-        .csv(|row| id(row.suspect.point.as_ref().map(|point| point.object)))
-        .or_null("the members of the group have no path in common"),
+        Column::record(names::ACCUMULATION_POINT, named(), |row: &Row<'a>| row.suspect.point.clone())
+            .csv(|row| id(row.suspect.point.as_ref().map(|point| point.object)))
+            .or_null("the members of the group have no path in common"),
         Column::of(names::ACCUMULATED_BYTES, |row: &Row<'a>| row.suspect.accumulated_bytes.into()),
         Column::nested(names::REASON, reason_fields(), |row: &Row<'a>| {
             row.suspect.reason.as_ref().map_or(Value::Null, reason)
@@ -88,41 +87,28 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::of(names::IS_ONLY_SOFT, |row: &Row<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.is_soft).into()
         }),
-        Column::nested(names::OWNER, owner_fields(), |row: &Row<'a>| {
-            let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
-            owner.map_or(Value::Null, owner_record)
-        })
-        .csv(|row| {
-            let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
-            owner.map(|owner| format!("{}.{}", owner.class, owner.field)).into()
-        })
-        .or_null("there is none"),
-        Column::nested(names::ACCUMULATED, level_fields(), |row: &Row<'a>| {
-            list(row.suspect.accumulated.iter().map(level))
-        })
-        .csv(|row| words::accumulated(row.suspect).into()),
+        Column::record(names::OWNER, owner(), |row: &Row<'a>| row.suspect.paths.as_ref()?.owner.clone())
+            .csv(|row| {
+                let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
+                owner.map(|owner| format!("{}.{}", owner.class, owner.field)).into()
+            })
+            .or_null("there is none"),
+        Column::records(names::ACCUMULATED, levels(), |row: &Row<'a>| &row.suspect.accumulated)
+            .csv(|row| words::accumulated(row.suspect).into()),
         Column::nested(names::PARTS, part_fields(), |row: &Row<'a>| {
             list(row.suspect.parts.iter().map(|part| part_record(part, row.told)))
         })
         .csv(|row| joined(row.suspect.parts.iter().map(words::part_text))),
-        Column::nested(
-            names::CONTENT_CLASSES,
-            vec![Field::of(names::CLASS), Field::of(names::OBJECTS), Field::of(names::SHALLOW_BYTES)],
-            |row: &Row<'a>| list(row.suspect.contents.iter().map(share)),
-        )
-        .csv(|row| joined(row.suspect.contents.iter().map(|share| share.class.clone()))),
-        Column::nested(names::MEMBERS, named_fields(), |row: &Row<'a>| {
-            list(row.suspect.members.iter().map(named))
-        })
-        .csv(|row| joined(row.suspect.members.iter().map(|member| format!("{:#x}", member.object)))),
+        Column::records(names::CONTENT_CLASSES, shares(), |row: &Row<'a>| &row.suspect.contents)
+            .csv(|row| joined(row.suspect.contents.iter().map(|share| share.class.clone()))),
+        Column::records(names::MEMBERS, named(), |row: &Row<'a>| &row.suspect.members)
+            .csv(|row| joined(row.suspect.members.iter().map(|member| format!("{:#x}", member.object)))),
         Column::of(names::LOADER_OBJECT, |row: &Row<'a>| Value::Id(row.suspect.loader)),
-        Column::nested(names::COLLECTION, collection_fields(), |row: &Row<'a>| collection(row.suspect))
+        Column::record(names::COLLECTION, collection(), |row: &Row<'a>| row.suspect.collection.clone())
             .csv(|row| row.suspect.collection.as_ref().map(|collection| collection.class.as_str()).into())
             .or_null("there is none"),
-        Column::nested(names::THREAD_LOCALS, local_fields(), |row: &Row<'a>| {
-            list(row.suspect.thread_locals.iter().map(local))
-        })
-        .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
+        Column::records(names::THREAD_LOCALS, locals(), |row: &Row<'a>| &row.suspect.thread_locals)
+            .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
         Column::of(names::IS_OOM_THREAD, |row: &Row<'a>| row.suspect.is_oom_thread.into()),
         Column::of(names::FRAME, |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into())
             .or_null("it is no thread, or there is none"),
@@ -168,24 +154,15 @@ fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.join("; ").into()
 }
 
-fn named_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS).or_null("the dump does not say"),
-        Field::of(names::WHAT),
-        Field::of(names::LABEL).or_null("there are none"),
-        Field::of(names::RETAINED_BYTES),
-    ]
-}
-
-fn named(named: &Named) -> Value<'_> {
-    let what = if named.is_class_object { What::Class } else { What::Instance };
-    record([
-        (names::OBJECT, id(named.object)),
-        (names::CLASS, named.class.as_ref().into()),
-        (names::WHAT, what.name().into()),
-        (names::LABEL, named.label.as_ref().into()),
-        (names::RETAINED_BYTES, named.retained_bytes.into()),
+fn named<'c>() -> Columns<'c, Named> {
+    let what = |named: &Named| if named.is_class_object { What::Class } else { What::Instance };
+    Columns::new([
+        Column::of(names::OBJECT, |named: &Named| id(named.object)),
+        Column::of(names::CLASS, |named: &Named| named.class.as_ref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::WHAT, move |named: &Named| what(named).name().into()),
+        Column::of(names::LABEL, |named: &Named| named.label.as_ref().into()).or_null("there are none"),
+        Column::of(names::RETAINED_BYTES, |named: &Named| named.retained_bytes.into()),
     ])
 }
 
@@ -251,42 +228,23 @@ pub(super) fn step(step: &Step) -> Value<'_> {
     ])
 }
 
-fn owner_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS),
-        Field::of(names::FIELD),
-        Field::of(names::IS_STATIC),
-    ]
-}
-
-fn owner_record(owner: &Owner) -> Value<'_> {
-    record([
-        (names::OBJECT, id(owner.object)),
-        (names::CLASS, (&owner.class).into()),
-        (names::FIELD, (&owner.field).into()),
-        (names::IS_STATIC, owner.is_static.into()),
+fn owner<'c>() -> Columns<'c, Owner> {
+    Columns::new([
+        Column::of(names::OBJECT, |owner: &Owner| id(owner.object)),
+        Column::of(names::CLASS, |owner: &Owner| (&owner.class).into()),
+        Column::of(names::FIELD, |owner: &Owner| (&owner.field).into()),
+        Column::of(names::IS_STATIC, |owner: &Owner| owner.is_static.into()),
     ])
 }
 
-fn level_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::CLASS),
-        Field::of(names::WHAT),
-        Field::of(names::OBJECTS),
-        Field::of(names::RETAINED_BYTES),
-        Field::of(names::CHAIN),
-    ]
-}
-
-fn level(level: &Level) -> Value<'_> {
-    let what = if level.is_class_object { What::Class } else { What::Instance };
-    record([
-        (names::CLASS, (&level.class).into()),
-        (names::WHAT, what.name().into()),
-        (names::OBJECTS, level.objects.into()),
-        (names::RETAINED_BYTES, level.retained_bytes.into()),
-        (names::CHAIN, u64::from(level.chain).into()),
+fn levels<'c>() -> Columns<'c, Level> {
+    let what = |level: &Level| if level.is_class_object { What::Class } else { What::Instance };
+    Columns::new([
+        Column::of(names::CLASS, |level: &Level| (&level.class).into()),
+        Column::of(names::WHAT, move |level: &Level| what(level).name().into()),
+        Column::of(names::OBJECTS, |level: &Level| level.objects.into()),
+        Column::of(names::RETAINED_BYTES, |level: &Level| level.retained_bytes.into()),
+        Column::of(names::CHAIN, |level: &Level| u64::from(level.chain).into()),
     ])
 }
 
@@ -312,59 +270,41 @@ fn part_record<'a>(part: &'a Part, told: &Told) -> Value<'a> {
     ])
 }
 
-fn share(share: &ClassShare) -> Value<'_> {
-    record([
-        (names::CLASS, (&share.class).into()),
-        (names::OBJECTS, share.objects.into()),
-        (names::SHALLOW_BYTES, share.shallow_bytes.into()),
+fn shares<'c>() -> Columns<'c, ClassShare> {
+    Columns::new([
+        Column::of(names::CLASS, |share: &ClassShare| (&share.class).into()),
+        Column::of(names::OBJECTS, |share: &ClassShare| share.objects.into()),
+        Column::of(names::SHALLOW_BYTES, |share: &ClassShare| share.shallow_bytes.into()),
     ])
 }
 
-fn collection_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS),
-        Field::of(names::SIZE).or_null("it does not say"),
-        Field::of(names::CAPACITY).or_null("there is no limit"),
-        Field::of(names::ARRAY_LENGTH).or_null("it has none"),
-        Field::of(names::THREAD_NAMES),
-        Field::of(names::THREAD_COUNT),
-    ]
-}
-
-fn collection(suspect: &Suspect) -> Value<'_> {
-    let Some(facts) = &suspect.collection else { return Value::Null };
-    record([
-        (names::OBJECT, id(facts.object)),
-        (names::CLASS, (&facts.class).into()),
-        (names::SIZE, facts.size.into()),
-        (names::CAPACITY, facts.limit.into()),
-        (names::ARRAY_LENGTH, facts.array_length.into()),
-        (names::THREAD_NAMES, list(facts.threads.iter().map(|thread| thread.name.as_str()))),
-        (names::THREAD_COUNT, facts.all_threads.into()),
+fn collection<'c>() -> Columns<'c, CollectionFacts> {
+    Columns::new([
+        Column::of(names::OBJECT, |facts: &CollectionFacts| id(facts.object)),
+        Column::of(names::CLASS, |facts: &CollectionFacts| (&facts.class).into()),
+        Column::of(names::SIZE, |facts: &CollectionFacts| facts.size.into()).or_null("it does not say"),
+        Column::of(names::CAPACITY, |facts: &CollectionFacts| facts.limit.into())
+            .or_null("there is no limit"),
+        Column::of(names::ARRAY_LENGTH, |facts: &CollectionFacts| facts.array_length.into())
+            .or_null("it has none"),
+        Column::of(names::THREAD_NAMES, |facts: &CollectionFacts| {
+            list(facts.threads.iter().map(|thread| thread.name.as_str()))
+        }),
+        Column::of(names::THREAD_COUNT, |facts: &CollectionFacts| facts.all_threads.into()),
     ])
 }
 
-fn local_fields() -> Vec<Field> {
-    vec![
-        Field::of(names::OBJECT).or_null("it is gone; only values are left"),
-        Field::of(names::KEY_COUNT),
-        Field::of(names::FIELD).or_null("none that is known"),
-        Field::of(names::VALUE_CLASS).or_null("they are null"),
-        Field::of(names::THREADS),
-        Field::of(names::VALUES),
-        Field::of(names::RETAINED_BYTES),
-    ]
-}
-
-fn local(local: &ThreadLocalUse) -> Value<'_> {
-    record([
-        (names::OBJECT, id(local.key.non_null())),
-        (names::KEY_COUNT, local.keys.into()),
-        (names::FIELD, local.field.as_ref().into()),
-        (names::VALUE_CLASS, local.value_class.as_ref().into()),
-        (names::THREADS, local.threads.into()),
-        (names::VALUES, local.values.into()),
-        (names::RETAINED_BYTES, local.retained_bytes.into()),
+fn locals<'c>() -> Columns<'c, ThreadLocalUse> {
+    Columns::new([
+        Column::of(names::OBJECT, |local: &ThreadLocalUse| id(local.key.non_null()))
+            .or_null("it is gone; only values are left"),
+        Column::of(names::KEY_COUNT, |local: &ThreadLocalUse| local.keys.into()),
+        Column::of(names::FIELD, |local: &ThreadLocalUse| local.field.as_ref().into())
+            .or_null("none that is known"),
+        Column::of(names::VALUE_CLASS, |local: &ThreadLocalUse| local.value_class.as_ref().into())
+            .or_null("they are null"),
+        Column::of(names::THREADS, |local: &ThreadLocalUse| local.threads.into()),
+        Column::of(names::VALUES, |local: &ThreadLocalUse| local.values.into()),
+        Column::of(names::RETAINED_BYTES, |local: &ThreadLocalUse| local.retained_bytes.into()),
     ])
 }

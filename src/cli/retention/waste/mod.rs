@@ -153,7 +153,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "waste",
         variant: "",
-        about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: kind, field, static, loader, count, wasted_bytes; of a kind \
+        about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, `wasted_bytes`; of a kind \
                 without fields one row. The exit code is 1 if there are no rows.",
         rows: columns::columns(GroupBy::Field).fields(),
         beside: columns::beside().fields(),

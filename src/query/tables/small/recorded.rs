@@ -112,7 +112,7 @@ pub(super) fn traces() -> Definition {
         order: "traces as in the file; frames innermost first".into(),
         columns: vec![
             Column::of(names::TRACE),
-            Column::of(names::THREAD_SERIAL),
+            Column::of(names::THREAD_SERIAL).or_null("the trace names none"),
             Column::of(names::FRAME_NUMBER)
                 .or_null("the trace is empty"),
             Column::of(names::CLASS).few().or_null(unknown),
@@ -134,7 +134,7 @@ pub(super) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<
             let number = frame.map(|(number, _)| number);
             let frame = frame.map(|(_, frame)| frame);
             rows.count(u64::from(trace.serial.0))
-                .count(u64::from(trace.thread))
+                .count(Some(trace.thread).filter(|serial| *serial > 0).map(u64::from))
                 .count(number)
                 .text(frame.and_then(|frame| frame.class.as_deref()))
                 .text(frame.and_then(|frame| frame.method.as_deref()))
