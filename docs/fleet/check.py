@@ -197,7 +197,7 @@ def expected(f: Fleet) -> dict:
     for name, found in f.rows("leaks"):
         for rank, row in enumerate(found, 1):
             owner = row["owner"] or {}
-            suspects.append((name, row["class"], row["verdict"], row["objects"], row["retained_bytes"], row["reachable_percent"],
+            suspects.append((name, row["class"], row["verdict"], row["objects"], row["retained_bytes"], row["retained_percent"],
                              owner.get("class"), owner.get("field"), rank))
     answers[13] = [row[:-1] for row in top(suspects, lambda row: (-row[5], row[0], row[8]), 50)]
     by_owner = collections.defaultdict(list)

@@ -113,6 +113,7 @@ commands! {
         Leaks = "leaks" in retention::leaks;
         Histo = "histo" in class::histo;
         Dominators = "dominators" in retention::dominators;
+        Places = "places" in retention::places;
         Retained = "retained" in retention::retained;
         PathsToRoot = "paths-to-root" in retention::paths_to_root;
         Loaders = "loaders" in class::loaders;

@@ -139,7 +139,10 @@ mod tests {
                 parent,
                 label: number,
                 objects,
+                own_bytes: 0,
                 retained_bytes,
+                largest_bytes: retained_bytes,
+                following: 0,
                 is_nesting: false,
                 example,
             });

@@ -18,7 +18,7 @@ names! {
     REASON: Record, "how it accumulates; in CSV the first word";
     CHAIN: Integer, "number of objects of the class that dominate one another, one after the other, at most";
     CHAIN_FIELD: Text, "field by which each object of a chain holds the next";
-    REACHABLE_PERCENT: Float, "retained size in percent of the reachable bytes";
+    RETAINED_PERCENT: Float, "retained size in percent of the reachable bytes";
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";
     PARTS: Records, "parts, most bytes first; in CSV in words";
     MEMBERS: Records, "of a group: the members that retain most, ten at most; in CSV their IDs";
@@ -78,6 +78,7 @@ names! {
     // Comparisons.
     STATUS: Text, "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`. Of a rule `passed`, `failed` or `error`";
     PLACE: Texts, "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; a class that the next field names is left out";
+    PLACE_NAME as "place": Text, "the labels of a place in one line, from the root, joined by ` -> `; of `places` and `overview`";
     PLACE_TEXT: Text, "`place` in one line, with `{*}` for the keys of maps";
     PLACE_NUMBER: Integer, "number of the place in this dump, from 0";
     PARENT_PLACE_NUMBER: Integer, "number of the place above";

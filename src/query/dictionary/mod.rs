@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     /// Keys that have two types, because earlier versions promised both.
-    const OF_TWO_TYPES: [&str; 3] = ["path", "dominator", "objects"];
+    const OF_TWO_TYPES: [&str; 4] = ["path", "dominator", "objects", "place"];
 
     #[test]
     fn a_key_has_one_type_and_one_meaning() {

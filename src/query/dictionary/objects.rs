@@ -10,6 +10,7 @@ names! {
     WHAT: Text, "what the row is about: `instance`, `class`, `class_loader` or `thread`; of waste a class or a description";
     SHALLOW_BYTES: Integer, "shallow size: bytes of the objects themselves, in the layout of the JVM";
     RETAINED_BYTES: Integer, "retained size: bytes that would be freed with the objects, themselves included";
+    OWN_BYTES: Integer, "shallow size of the objects at a place, that of the parts of collections included";
     RETAINED_OBJECTS: Integer, "number of objects that would be freed with the objects, themselves included";
     OBJECTS: Integer, "number of objects";
     INSTANCES: Integer, "number of instances; of `java.lang.Class` all class objects";

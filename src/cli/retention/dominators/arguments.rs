@@ -47,7 +47,7 @@ const DEFAULT_DEPTH: u32 = 1;
 const DEFAULT_DEPTH_MERGED: u32 = 5;
 
 /// Where an answer starts.
-pub(super) enum From {
+pub(in crate::cli::retention) enum From {
     /// At what only the roots dominate.
     Roots,
     /// At an object.
@@ -142,13 +142,7 @@ impl Args {
 
     /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
     pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
-        let Some(of) = self.of.as_ref().map(|of| of.settled(summary)) else { return Some(From::Roots) };
-        if let What::Object(id) = &of.what {
-            return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
-        }
-        let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
-        let tops = merged::tops(graph, &classes);
-        if tops.is_empty() { None } else { Some(From::Tops(tops)) }
+        from(self.of.as_ref(), summary, graph)
     }
 
     /// Says that no object retains enough.
@@ -175,13 +169,30 @@ impl Args {
 
     /// Says why there is no answer.
     pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
-        let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet).map(|of| of.settled(summary)) else {
+        note_no_start(&self.input, self.of.as_ref(), summary, graph);
+    }
+}
+
+/// Where an answer starts; `None` if there is no such object, or none of them is reachable.
+pub(in crate::cli::retention) fn from(of: Option<&Selection>, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
+        let Some(of) = of.map(|of| of.settled(summary)) else { return Some(From::Roots) };
+        if let What::Object(id) = &of.what {
+            return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
+        }
+        let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
+        let tops = merged::tops(graph, &classes);
+        if tops.is_empty() { None } else { Some(From::Tops(tops)) }
+    }
+
+/// Says why there is nothing to start from.
+pub(in crate::cli::retention) fn note_no_start(input: &Input, of: Option<&Selection>, summary: &Summary, graph: &ObjectGraph) {
+        let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(summary)) else {
             return;
         };
         let text = &of.text;
         match &of.what {
             What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-                messages::about_no_object(self.input.path(), graph, *id);
+                messages::about_no_object(input.path(), graph, *id);
             }
             What::Object(id) => messages::line(
                 "note",
@@ -198,4 +209,3 @@ impl Args {
             ),
         }
     }
-}

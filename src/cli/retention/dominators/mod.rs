@@ -1,11 +1,11 @@
 //! `dominators`: the dominator tree.
 
 mod all;
-mod arguments;
+pub(super) mod arguments;
 mod groups;
 mod listing;
 mod merged;
-mod reachable;
+pub(super) mod reachable;
 
 use hprof_report::Format;
 use hprof_report::answer::Declared;

@@ -14,7 +14,7 @@ use crate::cli::shared::output;
 const ROOM_FOR_BARS: u16 = 100;
 
 /// The keys beside the rows.
-pub(super) fn beside() -> Columns<'static, Tree> {
+pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
     Columns::new([
         Column::of(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
         Column::of(names::REACHABLE.dot(names::SHALLOW_BYTES), |tree: &Tree| tree.reachable_bytes().into()),
@@ -23,15 +23,15 @@ pub(super) fn beside() -> Columns<'static, Tree> {
 
 /// What retained sizes are a share of.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Whole {
+pub(in crate::cli::retention) struct Whole {
     /// Bytes of all reachable objects.
-    pub(super) bytes: u64,
+    pub(in crate::cli::retention) bytes: u64,
     /// `true` if the terminal has room for bars.
     has_bars: bool,
 }
 
 impl Whole {
-    pub(super) fn new(graph: &ObjectGraph, output: &Output) -> Self {
+    pub(in crate::cli::retention) fn new(graph: &ObjectGraph, output: &Output) -> Self {
         let width = output::style(output).width;
         Self {
             bytes: graph.tree.reachable_bytes(),
@@ -40,17 +40,17 @@ impl Whole {
     }
 
     /// A share in percent.
-    pub(super) fn percent(self, part: u64) -> String {
+    pub(in crate::cli::retention) fn percent(self, part: u64) -> String {
         percent(part, self.bytes)
     }
 
     /// A share as a bar.
-    pub(super) fn bar(self, part: u64) -> String {
+    pub(in crate::cli::retention) fn bar(self, part: u64) -> String {
         if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
     }
 
     /// The columns of both, behind that of the size itself.
-    pub(super) fn columns<'c, R: 'c>(self, retained_bytes: fn(&R) -> u64) -> [Column<'c, R>; 2] {
+    pub(in crate::cli::retention) fn columns<'c, R: 'c>(self, retained_bytes: fn(&R) -> u64) -> [Column<'c, R>; 2] {
         [
             Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
             Column::table("", Align::Left, move |row| self.bar(retained_bytes(row)))

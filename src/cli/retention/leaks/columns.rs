@@ -47,7 +47,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::of(names::OBJECTS, |row: &Row<'a>| row.suspect.objects.into()),
         Column::of(names::SHALLOW_BYTES, |row: &Row<'a>| row.suspect.shallow_bytes.into()),
         Column::of(names::RETAINED_BYTES, |row: &Row<'a>| row.suspect.retained_bytes.into()),
-        Column::of(names::REACHABLE_PERCENT, |row: &Row<'a>| {
+        Column::of(names::RETAINED_PERCENT, |row: &Row<'a>| {
             Value::Float(hundredths(row.suspect.retained_bytes, row.told.leaks.reachable_bytes))
         }),
         Column::record(names::ACCUMULATION_POINT, named(), |row: &Row<'a>| row.suspect.point.clone())
@@ -253,7 +253,7 @@ fn part_fields() -> Vec<Field> {
         Field::of(names::CLASS),
         Field::of(names::OBJECTS),
         Field::of(names::RETAINED_BYTES),
-        Field::of(names::REACHABLE_PERCENT),
+        Field::of(names::RETAINED_PERCENT),
         Field::of(names::OBJECT).or_null("it is several"),
         Field::of(names::TEXT),
     ]
@@ -264,7 +264,7 @@ fn part_record<'a>(part: &'a Part, told: &Told) -> Value<'a> {
         (names::CLASS, (&part.class).into()),
         (names::OBJECTS, part.objects.into()),
         (names::RETAINED_BYTES, part.retained_bytes.into()),
-        (names::REACHABLE_PERCENT, Value::Float(hundredths(part.retained_bytes, told.leaks.reachable_bytes))),
+        (names::RETAINED_PERCENT, Value::Float(hundredths(part.retained_bytes, told.leaks.reachable_bytes))),
         (names::OBJECT, id(part.object)),
         (names::TEXT, words::part_text(part).into()),
     ])

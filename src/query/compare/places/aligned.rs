@@ -15,8 +15,14 @@ use super::{Place, Places};
 pub struct Figures {
     /// Objects at the place.
     pub objects: u64,
+    /// Their shallow size, that of the parts of collections included.
+    pub own_bytes: u64,
     /// Their retained size.
     pub retained_bytes: u64,
+    /// Retained size of the largest of them.
+    pub largest_bytes: u64,
+    /// Number of them that another one of them dominates, with nothing between.
+    pub following: u64,
     /// One of them; null if there is none.
     pub example: ObjectId,
 }
@@ -26,7 +32,10 @@ impl Figures {
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             objects: self.objects.saturating_add(other.objects),
+            own_bytes: self.own_bytes.saturating_add(other.own_bytes),
             retained_bytes: self.retained_bytes.saturating_add(other.retained_bytes),
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
+            following: self.following.saturating_add(other.following),
             example: if self.example.is_null() { other.example } else { self.example },
         }
     }
@@ -71,15 +80,15 @@ impl Aligned {
             let mut figures = vec![Figures::default(); aligned.parents.len()];
             let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
-                let Place { parent, label, objects, retained_bytes, is_nesting, example } = *place;
+                let Place { parent, label, is_nesting, .. } = *place;
                 let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
                 let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
                 let number = aligned.number(&mut known, parent, label);
                 number_of.push(number);
                 aligned.mark_nesting(number, is_nesting);
                 figures.resize(aligned.parents.len(), Figures::default());
-                if let Some(place) = figures.get_mut(number as usize) {
-                    *place = Figures { objects, retained_bytes, example };
+                if let Some(at) = figures.get_mut(number as usize) {
+                    *at = place.figures();
                 }
             }
             aligned.figures.push(figures);
@@ -129,7 +138,7 @@ impl Aligned {
     }
 
     /// The places below a place.
-    pub(super) fn below(&self, place: u32) -> &[u32] {
+    pub fn below(&self, place: u32) -> &[u32] {
         self.below.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -158,6 +167,11 @@ impl Aligned {
     /// The places, by number.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
         0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns whether objects below a place are at a place above it again.
+    pub fn is_nesting(&self, place: u32) -> bool {
+        self.is_nesting.get(place as usize) == Some(&true)
     }
 
     /// The label of a place.

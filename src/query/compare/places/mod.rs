@@ -21,10 +21,12 @@
 mod adopted;
 mod aligned;
 mod change;
+mod explain;
 mod growth;
 mod held_by;
 mod keyed;
 mod labels;
+mod large;
 mod telling;
 mod traits;
 mod tree;
@@ -32,11 +34,15 @@ mod words;
 
 use std::io;
 
+use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use tree::Extent;
+
 pub use aligned::{Aligned, Figures};
 pub use change::{Changes, MapAbove, Row as PlaceChange, least_of};
+pub use explain::{Elements, Explained, elements, explain};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 
@@ -49,13 +55,26 @@ pub struct Place {
     pub label: u32,
     /// Objects at the place.
     pub objects: u64,
+    /// Their shallow size, that of the parts of collections included.
+    pub own_bytes: u64,
     /// Their retained size.
     pub retained_bytes: u64,
+    /// Retained size of the largest of them.
+    pub largest_bytes: u64,
+    /// Number of its objects that another one of them dominates, with nothing between: links of a chain.
+    pub following: u64,
     /// `true` if objects below it are at a place above it again: then its retained size includes what is nested in
     /// that.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, in which large ones come first.
     pub example: ObjectId,
+}
+
+impl Place {
+    fn figures(&self) -> Figures {
+        let Self { objects, own_bytes, retained_bytes, largest_bytes, following, example, .. } = *self;
+        Figures { objects, own_bytes, retained_bytes, largest_bytes, following, example }
+    }
 }
 
 /// The places of one dump. They do not borrow from it.
@@ -81,6 +100,23 @@ impl Places {
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        tree::places(heap, graph, bytes)
+        tree::places(heap, graph, bytes, Extent::All)
+    }
+
+    /// The places of objects that retain at least `least` bytes, and of those that these refer to: what smaller objects
+    /// retain is not looked into, and counts as their own.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub fn of_large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], least: u64) -> io::Result<Self> {
+        tree::places(heap, graph, bytes, Extent::Large(least.max(1)))
+    }
+
+    /// The places of some objects and of what they dominate; none of them dominates another.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub fn below(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], tops: &[TreePosition]) -> io::Result<Self> {
+        tree::places(heap, graph, bytes, Extent::Below(tops))
     }
 }

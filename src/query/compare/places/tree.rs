@@ -11,7 +11,7 @@ use crate::objects::label::Labels;
 use crate::objects::reader::{ObjectReader, Slot};
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
-use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::NONE;
 use hprof_index::{Heap, ObjectGraph};
@@ -19,6 +19,7 @@ use hprof_index::{Heap, ObjectGraph};
 use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
+use super::large::{self, References};
 use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
 use super::{Place, Places};
@@ -79,16 +80,37 @@ struct Node {
     /// Level of that object, counted from the top.
     level: u32,
     objects: u64,
+    own_bytes: u64,
     retained_bytes: u64,
+    largest_bytes: u64,
+    following: u64,
     example: ObjectIndex,
 }
 
-/// The places of a dump.
-pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Places> {
+/// The part of a heap whose places are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent<'e> {
+    /// All of it.
+    All,
+    /// Objects that retain at least this, and those that they dominate immediately. What smaller objects retain counts as
+    /// their own.
+    Large(u64),
+    /// What these objects dominate, themselves included.
+    Below(&'e [TreePosition]),
+}
+
+/// Returns the places of a dump.
+pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Extent<'_>) -> io::Result<Places> {
     let summary = heap.summary();
     let objects = ObjectReader::new(summary, graph, bytes);
     let slots = Slots::new(summary);
-    let holders = Holders::new(&objects, &slots)?;
+    let references = References::new(&objects, &slots);
+    let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
+    let held_by = |dominator: Option<ObjectIndex>, object: ObjectIndex| match (&holders, dominator) {
+        (Some(holders), _) => holders.of(object),
+        (None, Some(dominator)) => references.held_by(dominator, object),
+        (None, None) => HeldBy::Unknown,
+    };
     let forms = Arc::new(Forms::new(&objects));
     let mut numbers = Numbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
@@ -103,7 +125,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         graph,
         traits: traits(summary, &forms),
         slots: &slots,
-        holders: &holders,
+        held_by: &held_by,
         numbers,
         keys,
         special,
@@ -118,20 +140,26 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         adoptions: Vec::new(),
         is_cut: false,
     };
-    let look_up = |object: ObjectIndex, class| Found { object: object.0, class, by: holders.of(object) };
-    class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
-        builder.object(depth, found, bytes);
-    });
+    match extent {
+        Extent::All => {
+            let look_up = |object: ObjectIndex, class| Found { object: object.0, class, by: held_by(None, object) };
+            class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+                builder.object(depth, found, |_| bytes);
+            });
+        }
+        Extent::Large(least) => large::walk(&mut builder, &references, None, least),
+        Extent::Below(tops) => large::walk(&mut builder, &references, Some(tops), 0),
+    }
     builder.close(0);
     Ok(Places { hides_values: heap.hides_values(), ..builder.finish() })
 }
 
 /// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
-struct Found {
-    object: u32,
-    class: u32,
-    by: HeldBy,
+pub(super) struct Found {
+    pub(super) object: u32,
+    pub(super) class: u32,
+    pub(super) by: HeldBy,
 }
 
 impl Default for Found {
@@ -141,14 +169,15 @@ impl Default for Found {
 }
 
 /// State of the pass.
-struct Builder<'a> {
-    summary: &'a Summary,
+pub(super) struct Builder<'a> {
+    pub(super) summary: &'a Summary,
     java_lang_class: u32,
-    graph: &'a ObjectGraph,
+    pub(super) graph: &'a ObjectGraph,
     /// By class number.
     traits: Vec<Trait>,
-    slots: &'a Slots<'a>,
-    holders: &'a Holders,
+    pub(super) slots: &'a Slots<'a>,
+    /// By what an object is held by its dominator.
+    held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
     numbers: Numbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
     keys: FxHashMap<u32, u32>,
@@ -181,8 +210,8 @@ struct Above {
 }
 
 impl Builder<'_> {
-    /// The next object of the pass.
-    fn object(&mut self, depth: u32, found: Found, bytes: u64) {
+    /// The next object of the pass; `bytes` of it count, which may depend on its role.
+    pub(super) fn object(&mut self, depth: u32, found: Found, bytes: impl FnOnce(Role) -> u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -205,8 +234,11 @@ impl Builder<'_> {
             }
         }
         let is_first = is_new && self.enter(step.place);
+        let bytes = bytes(step.role);
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
+            node.following += u64::from(step.counts && !is_new);
+            node.own_bytes = node.own_bytes.saturating_add(bytes);
             if node.example.0 == NONE {
                 node.example = object;
             }
@@ -256,6 +288,7 @@ impl Builder<'_> {
                 if is_first {
                     node.retained_bytes = node.retained_bytes.saturating_add(own);
                 }
+                node.largest_bytes = node.largest_bytes.max(own);
                 if is_adopted {
                     self.adoptions.push((node.parent, own));
                 }
@@ -467,7 +500,10 @@ impl Builder<'_> {
             open: 0,
             level: 0,
             objects: 0,
+            own_bytes: 0,
             retained_bytes: 0,
+            largest_bytes: 0,
+            following: 0,
             example: ObjectIndex(NONE),
         });
         Some(number)
@@ -543,9 +579,11 @@ impl Builder<'_> {
             chain.push(tree.object_at(position)?);
         }
         let mut above: Option<Above> = None;
+        let mut dominator = None;
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
-            let found = Found { object: object.0, class, by: self.holders.of(object) };
+            let found = Found { object: object.0, class, by: (self.held_by)(dominator, object) };
+            dominator = Some(object);
             let adopted = self.adopted_step(above, found, adoptions);
             let step = adopted.unwrap_or_else(|| self.step(above, found));
             above = Some(Above { place: step.place, class, role: step.role });
@@ -568,7 +606,10 @@ impl Builder<'_> {
             parent: Some(node.parent).filter(|parent| *parent != NONE),
             label: labels.number((node.via, node.class)),
             objects: node.objects,
+            own_bytes: node.own_bytes,
             retained_bytes: node.retained_bytes,
+            largest_bytes: node.largest_bytes,
+            following: node.following,
             is_nesting: node.is_nesting,
             example: id(node.example),
         });

@@ -69,6 +69,27 @@ impl Aligned {
         (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
     }
 
+    /// Returns the last label of a place in words: `sessions: HashMap`, below the place that has the field.
+    pub fn step(&self, place: u32) -> String {
+        let label = self.label(place);
+        let class = label.class.as_deref().unwrap_or("<unknown class>");
+        if label.is_class_object {
+            return format!("class {class}");
+        }
+        let class = simple(class);
+        let key = |key: &str| if self.hides_values { "{*}".to_owned() } else { format!("{{{key}}}") };
+        match &label.via {
+            Via::Unknown | Via::Value => class.to_owned(),
+            Via::Field { name, .. } => format!("{name}: {class}"),
+            Via::Static { name, .. } => format!("static {name}: {class}"),
+            Via::Key => format!("key: {class}"),
+            Via::ValueOf(name) => format!("{}: {class}", key(name)),
+            Via::Stack => format!("local variable: {class}"),
+            Via::Root(kind) => format!("{kind}: {class}"),
+            Via::Thread(name) => format!("thread \"{}\"", if self.hides_values { "*" } else { name }),
+        }
+    }
+
     fn words(&self, place: u32, short: fn(&str) -> &str, keys: Keys) -> Vec<String> {
         let path: Vec<&Label> = self.path(place).into_iter().map(|place| self.label(place)).collect();
         let mut words = Vec::new();

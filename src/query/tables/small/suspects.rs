@@ -32,7 +32,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::OBJECTS),
             Column::of(names::SHALLOW_BYTES),
             Column::of(names::RETAINED_BYTES),
-            Column::of(names::REACHABLE_PERCENT),
+            Column::of(names::RETAINED_PERCENT),
             Column::of(names::ACCUMULATION_POINT_OBJECT)
                 .or_null("the members of the group have no path in common"),
             Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not say"),

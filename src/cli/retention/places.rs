@@ -1,0 +1,244 @@
+//! `places`: where in the program the heap is held.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_parser::ObjectId;
+use hprof_query::compare::places::{Aligned, Figures, Places};
+use hprof_query::dictionary::names;
+use hprof_query::objects::condition::size;
+use hprof_query::objects::selection::Selection;
+use hprof_query::recordings::percent::hundredths;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::number::grouped;
+use hprof_report::tree;
+use hprof_report::value::id;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
+
+use super::dominators::arguments::{self, From};
+use super::dominators::reachable::{self, Whole};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli places heap.hprof
+  hprof-cli places heap.hprof --depth 2 --min 5%
+  hprof-cli places heap.hprof --of com.acme.Server
+  hprof-cli places heap.hprof --min 0 --format json | jq '[.rows[].own_bytes] | add'";
+
+/// Show the places of the program that hold the heap
+///
+/// A place is a chain of fields and classes: `static SESSIONS of com.acme.Server -> HashMap -> Session`. All
+/// objects that the same fields of objects at the same place hold are at one place; what a collection consists
+/// of is at the place of the collection. The tree of places is the dominator tree, merged by these names,
+/// which mean the same in every dump of a program: `diff --group-by place` compares them.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("top", |top| top.help(
+    "Show only the N largest places and those above them; 0 for all [default: 20 in a table, all in JSON and CSV]"
+)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Start at this object, or at the topmost instances of this class
+    #[arg(long, value_name = "OBJECT|CLASS", help_heading = "Filter")]
+    of: Option<Selection>,
+
+    /// Only places that retain at least this: a size, or a percentage of the reachable heap
+    #[arg(long, value_name = "SIZE|PERCENT", default_value = "1%", value_parser = least, help_heading = "Filter")]
+    min: Least,
+
+    /// Maximum depth; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Output")]
+    depth: u64,
+
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP_OBJECTS>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A smallest retained size.
+#[derive(Debug, Clone, Copy)]
+enum Least {
+    Bytes(u64),
+    Percent(f64),
+}
+
+impl Least {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    fn bytes(self, of: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            // Saturates; a byte more or less does not matter.
+            Self::Percent(percent) => (of as f64 / 100.0 * percent).ceil() as u64,
+        }
+    }
+}
+
+fn least(text: &str) -> Result<Least, String> {
+    match text.strip_suffix('%') {
+        None => size::parse(text).map(Least::Bytes).map_err(|error| format!("{error}, or a percentage such as 1%")),
+        Some(number) => match number.trim().parse() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Least::Percent(percent)),
+            _ => Err("percentages are from 0% to 100%".to_owned()),
+        },
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let top = args.top.rows(args.output.format());
+    let (session, found) = Session::ask(&args.input, |heap, graph| Ok(places(args, heap, graph)?.map(|places| {
+        let least = args.min.bytes(graph.tree.reachable_bytes());
+        let depth = if args.depth == 0 { u64::MAX } else { args.depth };
+        rows(&Aligned::new(&[places]), least, depth, top)
+    })))?;
+    let whole = Whole::new(&session.graph, &args.output);
+    let Some((rows, matching)) = found else {
+        let none = Answer::new(columns(whole), None)
+            .beside(&reachable::beside(), &session.graph.tree)
+            .without_rows(NoRows::Nothing);
+        session.show("places", &args.output, none)?;
+        arguments::note_no_start(&args.input, args.of.as_ref(), session.heap.summary(), &session.graph);
+        return Ok(session.outcome(false));
+    };
+    let depths: Vec<u32> = rows.iter().map(|row| u32::try_from(row.depth - 1).unwrap_or(u32::MAX)).collect();
+    let rows = rows.into_iter().zip(tree::branches(&depths)).map(|(row, branch)| PlaceRow { branch, ..row });
+    let answer = Answer::new(columns(whole), rows)
+        .beside(&reachable::beside(), &session.graph.tree)
+        .matching(matching, "places")
+        .without_rows(NoRows::Nothing)
+        .total([
+            ("retained", grouped(whole.bytes)),
+            ("%", whole.percent(whole.bytes)),
+            ("place", "all reachable objects".to_owned()),
+        ])
+        .under(Section::Options("--top 0 shows all; --min 0 also the small ones".to_owned()));
+    let shown = session.show("places", &args.output, answer)?;
+    unreachable::note(&session, &args.input, Covers::Reachable);
+    Ok(session.outcome(shown > 0))
+}
+
+/// The places asked for; `None` if there is nothing to start from.
+fn places(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Option<Places>> {
+    let bytes = heap.bytes(&Quiet)?;
+    Ok(match arguments::from(args.of.as_ref(), heap.summary(), graph) {
+        None => None,
+        Some(From::Roots) => Some(Places::new(heap, graph, bytes)?),
+        Some(From::Object(top)) => Some(Places::below(heap, graph, bytes, &[top])?),
+        Some(From::Tops(tops)) => Some(Places::below(heap, graph, bytes, &tops)?),
+    })
+}
+
+/// A row.
+struct PlaceRow {
+    place: String,
+    step: String,
+    class: Option<String>,
+    is_class_object: bool,
+    depth: u64,
+    figures: Figures,
+    branch: String,
+}
+
+/// The largest places in preorder, siblings by size, and how many there are without `top`.
+fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<PlaceRow>, u64) {
+    let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
+    let is_large = |place: &u32| bytes(*place) >= least;
+    let top = top.unwrap_or(usize::MAX);
+    let (mut kept, mut matching) = (vec![false; aligned.parents.len()], 0u64);
+    let (mut left, mut next) = (top, BinaryHeap::new());
+    let add = |next: &mut BinaryHeap<(u64, Reverse<u32>, u64)>, places: &[u32], depth: u64| {
+        next.extend(places.iter().copied().filter(is_large).map(|place| (bytes(place), Reverse(place), depth)));
+    };
+    add(&mut next, &aligned.top, 1);
+    while let Some((_, Reverse(place), at)) = next.pop() {
+        matching += 1;
+        if let (1.., Some(kept)) = (left, kept.get_mut(place as usize)) {
+            (*kept, left) = (true, left - 1);
+        }
+        if at < depth {
+            add(&mut next, aligned.below(place), at + 1);
+        }
+    }
+    let mut found = Vec::new();
+    let largest_last = |places: &[u32], depth: u64| {
+        let mut kept: Vec<(u32, u64)> =
+            places.iter().copied().filter(|place| kept.get(*place as usize) == Some(&true)).map(|place| (place, depth)).collect();
+        kept.sort_unstable_by_key(|(place, _)| (bytes(*place), Reverse(*place)));
+        kept
+    };
+    let mut stack = largest_last(&aligned.top, 1);
+    while let Some((place, depth)) = stack.pop() {
+        let label = aligned.label(place);
+        found.push(PlaceRow {
+            place: aligned.text(place),
+            step: aligned.step(place),
+            class: label.class.as_deref().map(str::to_owned),
+            is_class_object: label.is_class_object,
+            depth,
+            figures: aligned.figures(0, place),
+            branch: String::new(),
+        });
+        stack.extend(largest_last(aligned.below(place), depth + 1));
+    }
+    (found, matching)
+}
+
+fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
+    let single = |row: &PlaceRow| -> Option<ObjectId> {
+        (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
+    };
+    let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
+    Columns::new([
+        Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),
+        Column::of(names::DEPTH, |row: &PlaceRow| row.depth.into()),
+        Column::of(names::OWN_BYTES, |row: &PlaceRow| row.figures.own_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |row: &PlaceRow| row.figures.retained_bytes.into())
+            .header("retained")
+            .place(0),
+        share,
+        bar,
+        Column::of(names::RETAINED_PERCENT, move |row: &PlaceRow| {
+            hundredths(row.figures.retained_bytes, whole.bytes).into()
+        }),
+        Column::of(names::OBJECTS, |row: &PlaceRow| row.figures.objects.into()).header("objects").place(3),
+        Column::of(names::CLASS, |row: &PlaceRow| row.class.as_deref().into()).or_null("the dump does not say"),
+        Column::of(names::IS_CLASS_OBJECT, |row: &PlaceRow| row.is_class_object.into()),
+        Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
+        Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
+            .or_null("there is none"),
+        Column::table("place", Align::Left, |row: &PlaceRow| format!("{}{}", row.branch, row.step))
+            .fit(Fit::Shorten { priority: 0 }),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "places",
+        variant: "",
+        about: "A row is a place, below the place that holds it: rows are in preorder, siblings by `retained_bytes`, largest first. \
+                With `--min 0`, `own_bytes` of all rows add up to the reachable heap.",
+        rows: columns(Whole::default()).fields(),
+        beside: reachable::beside().fields(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_a_size_or_a_percentage() {
+        assert_eq!(least("1%").map(|least| least.bytes(1001)), Ok(11));
+        assert_eq!(least("0.5 %").map(|least| least.bytes(1000)), Ok(5));
+        assert_eq!(least("2KiB").map(|least| least.bytes(1)), Ok(2048));
+        assert!(least("101%").is_err() && least("-1%").is_err() && least("x%").is_err() && least("x").is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! The places that explain one heap: the deepest that still do.
+//!
+//! From the top down, a place is divided while a place below it has most of what it retains, or while places below it are
+//! each worth a row. Where many elements share what a place retains, the walk ends: the elements are what is stored there,
+//! and what is within them follows from their number. No row contains another.
+
+use std::cmp::Reverse;
+
+use super::Aligned;
+use super::labels::Via;
+use crate::sorting::SortRows;
+
+/// Percent of a place that one below it has where only that one is followed.
+const MOST: u64 = 70;
+/// Percent of a place that those below it have together where they stand for it.
+const TOGETHER: u64 = 50;
+/// Percent of a place that its elements have where it is a store of them.
+const OF_ELEMENTS: u64 = 80;
+/// Percent of what elements retain that no single one of them has more of.
+const AT_MOST_IN_ONE: u64 = 50;
+/// Number of elements that are many.
+const MANY: u64 = 10;
+
+/// A place that explains a part of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explained {
+    /// The place, by number.
+    pub place: u32,
+    /// Retained size of its objects.
+    pub retained_bytes: u64,
+    /// The many elements that it stores, or of which it consists.
+    pub elements: Option<Elements>,
+}
+
+/// Many like objects at a place or right below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elements {
+    /// The place of those that retain most.
+    pub place: u32,
+    /// Number of all.
+    pub objects: u64,
+    /// Retained size of all.
+    pub retained_bytes: u64,
+    /// `true` if there are others than those at `place`.
+    pub is_mostly: bool,
+}
+
+/// Returns the places that explain one heap, largest first; each retains at least `least` bytes.
+pub fn explain(aligned: &Aligned, least: u64) -> Vec<Explained> {
+    let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
+    let large = |places: &[u32]| -> Vec<u32> {
+        places.iter().copied().filter(|place| bytes(*place) >= least.max(1)).collect()
+    };
+    let mut found = Vec::new();
+    let mut stack = large(&aligned.top);
+    while let Some(place) = stack.pop() {
+        let elements = elements(aligned, place);
+        let parts = large(aligned.below(place));
+        if elements.is_none() && !parts.is_empty() && !aligned.is_nesting(place) {
+            let whole = bytes(place);
+            let sum = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(bytes(*part)));
+            let largest = parts.iter().map(|part| bytes(*part)).max().unwrap_or(0);
+            if is_share(largest, whole, MOST) || is_share(sum, whole, TOGETHER) {
+                stack.extend(parts);
+                continue;
+            }
+        }
+        found.push(Explained { place, retained_bytes: bytes(place), elements });
+    }
+    found.sort_rows_by_key(|one| (Reverse(one.retained_bytes), one.place));
+    found
+}
+
+/// Returns the elements that a place stores, if they are many and have most of what it retains.
+pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
+    let own = aligned.figures(0, place);
+    let is_shared = |objects: u64, largest: u64, bytes: u64| {
+        objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
+    };
+    // Links of a chain hold one another: the first of them retains all.
+    let is_chain = own.following >= MANY;
+    if is_chain || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
+        return Some(Elements {
+            place,
+            objects: own.objects,
+            retained_bytes: own.retained_bytes,
+            is_mostly: false,
+        });
+    }
+    let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
+    let all: Vec<u32> = aligned.below(place).iter().copied().filter(is_element).collect();
+    let values = all.iter().copied().filter(|place| aligned.label(*place).via != Via::Key);
+    let figures = |place: u32| aligned.figures(0, place);
+    let counted: Vec<u32> = values.collect();
+    let counted = if counted.is_empty() { all.clone() } else { counted };
+    let first = *counted.iter().max_by_key(|place| (figures(**place).retained_bytes, Reverse(**place)))?;
+    let objects = counted.iter().fold(0, |sum: u64, place| sum.saturating_add(figures(*place).objects));
+    let largest = counted.iter().map(|place| figures(*place).largest_bytes).max()?;
+    let bytes = all.iter().fold(0, |sum: u64, place| sum.saturating_add(figures(*place).retained_bytes));
+    let with_parts = bytes.saturating_add(own.own_bytes);
+    (is_shared(objects, largest, bytes) && is_share(with_parts, own.retained_bytes, OF_ELEMENTS)).then_some(
+        Elements {
+            place: first,
+            objects,
+            retained_bytes: bytes,
+            is_mostly: figures(first).objects < objects,
+        },
+    )
+}
+
+/// Returns whether a part is at least some percent of a whole.
+fn is_share(part: u64, whole: u64, percent: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+}
