@@ -1,5 +1,7 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
+use std::cmp::Reverse;
+
 use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
@@ -9,12 +11,13 @@ use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
+use hprof_query::compare::places::{Explained, Figures, OneHeap, Via};
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD, below};
 use hprof_query::threads::Thread;
 use hprof_query::waste::Kind as WasteKind;
 use hprof_query::waste::estimate::Estimate;
@@ -42,6 +45,10 @@ const SHOWN_SUSPECTS: usize = 2;
 const SCREEN: usize = 24;
 /// Rows that it has in any case.
 const MIN_ROWS: usize = 2;
+/// Rows that it has at most.
+const MAX_ROWS: usize = 10;
+/// Percent of the reachable heap that a row has at least.
+const LEAST_PERCENT: u64 = 2;
 /// Columns where nobody tells how wide a line may be.
 const WIDTH: u16 = 80;
 
@@ -71,16 +78,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             path.display()
         );
     }
-    let (session, (overview, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
+    let (session, (overview, places, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
-        let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
+        let places = below::places(heap, graph, bytes)?;
+        let leaks = leaks::leaks_with(heap, graph, bytes, DEFAULT_THRESHOLD.into(), &places)?;
         let suspects: Vec<String> =
             leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
-        Ok((overview::overview(heap, graph, bytes, FRAMES)?, (words::headline(&leaks), suspects)))
+        let overview = overview::overview(heap, graph, bytes, FRAMES)?;
+        let places = explained(&places, &overview);
+        Ok((overview, places, (words::headline(&leaks), suspects)))
     })?;
     let commands = Commands::of(&args.input);
     let facts =
-        Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects, headline };
+        Facts { next: next::steps(&overview, suspects.len(), &commands), overview, places, suspects, headline };
     let style = output::style(&args.output);
     // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
     // same in a mail. Programs have JSON and CSV.
@@ -100,12 +110,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
     }
     let next = commands::lines(&facts.next, width);
-    if !facts.overview.largest.is_empty() {
+    if !facts.places.is_empty() {
         // Two lines of titles, one of what is left.
         let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
         let rows =
-            if facts.suspects.is_empty() { usize::MAX } else { SCREEN.saturating_sub(used).max(MIN_ROWS) };
-        above.push(Section::Table(largest(&facts.overview, width, rows)));
+            SCREEN.saturating_sub(used).clamp(MIN_ROWS, MAX_ROWS);
+        above.push(Section::Table(largest(&facts, width, rows)));
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
@@ -116,6 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// The one row.
 struct Facts {
     overview: Overview,
+    places: Vec<Explains>,
     /// What is wrong, in a line.
     headline: String,
     /// What accumulates, each in a sentence.
@@ -271,23 +282,76 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
+/// A row of what explains the heap: a place, or threads that do the same.
+struct Explains {
+    /// Its words.
+    text: String,
+    /// The place; of threads there is none.
+    place: Option<PlaceFacts>,
+    retained_bytes: u64,
+}
+
+/// A place in JSON.
+struct PlaceFacts {
+    name: String,
+    depth: usize,
+    class: Option<String>,
+    figures: Figures,
+    elements: Option<(u64, Option<String>)>,
+}
+
+/// The places that explain the heap, and the threads that do the same; largest first.
+fn explained(heap: &OneHeap, overview: &Overview) -> Vec<Explains> {
+    let aligned = &heap.aligned;
+    let threads = || overview.largest.iter().filter(|holder| holder.threads.is_some());
+    let is_of_threads = |place: u32| {
+        let top = aligned.path(place).first().copied();
+        top.is_some_and(|top| matches!(aligned.label(top).via, Via::Thread(_)) && aligned.figures(0, top).objects > 1)
+    };
+    let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
+    let of_place = |one: Explained| Explains {
+        text: aligned.described(&one),
+        place: Some(PlaceFacts {
+            name: aligned.text(one.place),
+            depth: aligned.path(one.place).len(),
+            class: class(one.place),
+            figures: aligned.figures(0, one.place),
+            elements: one.elements.map(|elements| (elements.objects, class(elements.place))),
+        }),
+        retained_bytes: one.retained_bytes,
+    };
+    let least = overview.reachable.1 / 100 * LEAST_PERCENT;
+    let places = heap.explain(least).into_iter();
+    let places = places.filter(|one| threads().next().is_none() || !is_of_threads(one.place));
+    let of_threads = threads().map(|holder| Explains {
+        text: holder::text(holder, [false, false]),
+        place: None,
+        retained_bytes: holder.retained_bytes,
+    });
+    let mut all: Vec<Explains> = places.map(of_place).chain(of_threads).collect();
+    all.sort_by_key(|one| Reverse(one.retained_bytes));
+    all
+}
+
+fn largest(facts: &Facts, width: usize, rows: usize) -> Builder {
     let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
-    let all = overview.reachable.1;
-    let shown = overview.largest.get(..rows).unwrap_or(&overview.largest);
-    let held: u64 = shown.iter().map(|holder| holder.retained_bytes).sum();
+    let all = facts.overview.reachable.1;
+    let shown = facts.places.get(..rows).unwrap_or(&facts.places);
+    let held: u64 = shown.iter().map(|one| one.retained_bytes).sum();
     let rest = all.saturating_sub(held);
-    let bytes = || shown.iter().map(|holder| holder.retained_bytes).chain([rest]);
+    let bytes = || shown.iter().map(|one| one.retained_bytes).chain([rest]);
     let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
     let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
     let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
     table.row(["", "", ""]);
     table.row(["retained", "%", "what"]);
-    for holder in shown {
-        let bytes = holder.retained_bytes;
-        table.row([human_bytes(bytes), percent(bytes, all), holder::fitted(holder, room)]);
+    for one in shown {
+        table.row([human_bytes(one.retained_bytes), percent(one.retained_bytes, all), cut(&one.text, room)]);
     }
-    table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
+    let next = facts.places.get(shown.len()).map(|one| one.retained_bytes);
+    let most = next.unwrap_or(all / 100 * LEAST_PERCENT);
+    let rest_text = format!("everything else, no place above {}", percent(most, all));
+    table.row([human_bytes(rest), percent(rest, all), rest_text]);
     table
 }
 
@@ -329,6 +393,8 @@ fn columns() -> Columns<'static, Facts> {
                 joined(facts.overview.largest.iter().map(text))
             },
         ),
+        Column::records(names::PLACES, place_columns(), |facts: &Facts| &facts.places)
+            .csv(|facts: &Facts| joined(facts.places.iter().map(|one| format!("{} {}", one.retained_bytes, one.text)))),
         Column::of(names::HEADLINE, |facts: &Facts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &Facts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
@@ -393,6 +459,31 @@ fn out_of_memory<'c>() -> Columns<'c, Thread> {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
         Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
+    ])
+}
+
+fn place_columns<'c>() -> Columns<'c, Explains> {
+    const THREADS: &str = "the row is of threads that do the same";
+    fn of<T>(one: &Explains, value: impl FnOnce(&PlaceFacts) -> T) -> Option<T> {
+        one.place.as_ref().map(value)
+    }
+    Columns::new([
+        Column::of(names::PLACE_NAME, |one: &Explains| of(one, |place| place.name.clone()).into()).or_null(THREADS),
+        Column::of(names::DEPTH, |one: &Explains| of(one, |place| place.depth as u64).into()).or_null(THREADS),
+        Column::of(names::OWN_BYTES, |one: &Explains| of(one, |place| place.figures.own_bytes).into()).or_null(THREADS),
+        Column::of(names::RETAINED_BYTES, |one: &Explains| one.retained_bytes.into()),
+        Column::of(names::OBJECTS, |one: &Explains| of(one, |place| place.figures.objects).into()).or_null(THREADS),
+        Column::of(names::CLASS, |one: &Explains| of(one, |place| place.class.clone()).flatten().into())
+            .or_null("the row is of threads, or the dump does not say"),
+        Column::of(names::STORED_OBJECTS, |one: &Explains| {
+            of(one, |place| Some(place.elements.as_ref()?.0)).flatten().into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::STORED_CLASS, |one: &Explains| {
+            of(one, |place| place.elements.as_ref()?.1.clone()).flatten().into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::TEXT, |one: &Explains| (&*one.text).into()),
     ])
 }
 

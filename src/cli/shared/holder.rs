@@ -5,19 +5,6 @@ use hprof_query::leaks::holders::{Field, Held, Holder, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
-/// What holds much, in so many columns: packages are left out before names are cut.
-pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
-    let fits = |text: &String| text.chars().count() <= room;
-    let mut forms =
-        [[false, false], [false, true], [true, true]].map(|short| text(holder, short)).into_iter();
-    if let Some(form) = forms.find(fits) {
-        return form;
-    }
-    // Where threads are tells more than half a name of what they hold.
-    let without = (holder.threads.is_some()).then(|| Holder { held: None, ..holder.clone() });
-    let shown = without.as_ref().unwrap_or(holder);
-    cut(&text(shown, [true, true]), room)
-}
 
 /// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
 /// holds it, and of what it holds.

@@ -6,6 +6,7 @@
 //! here each has a verdict, since most programs have a class loader or a class that retains most of their heap.
 
 pub mod allocation;
+pub mod below;
 pub mod contents;
 pub mod evidence;
 pub mod heap_facts;
@@ -22,6 +23,7 @@ mod suspects;
 use std::cmp::Reverse;
 use std::io;
 
+use crate::compare::places::OneHeap;
 use crate::dump::unreachable::Unreachable;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -95,6 +97,25 @@ impl What {
     }
 }
 
+/// The rule by which a suspect was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Those of Eclipse MAT: an object that only GC roots dominate, or several of a class.
+    Mat,
+    /// It is a store within a holder.
+    Below,
+}
+
+impl Rule {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mat => "mat",
+            Self::Below => "below",
+        }
+    }
+}
+
 /// Whether memory accumulates there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -132,6 +153,8 @@ pub struct Named {
 /// A suspect, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
+    /// The rule by which it was found.
+    pub rule: Rule,
     /// One object, or several.
     pub kind: Kind,
     /// What it is.
@@ -163,6 +186,8 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// What the accumulation point is known by: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
+    /// The same by the name that the program gave it, if there is one.
+    pub named: Option<String>,
     /// What a holder retains, the largest parts.
     pub parts: Vec<Part>,
     /// What accumulates, from the accumulation point down.
@@ -371,6 +396,8 @@ struct Candidate {
     point: Option<ObjectIndex>,
     chain: Option<Chain>,
     common: Option<CommonPath>,
+    /// The store, of a candidate within a holder.
+    store: Option<below::Store>,
 }
 
 /// Finds the suspects, those that retain more than `percent` of the reachable bytes, and the evidence.
@@ -378,6 +405,21 @@ struct Candidate {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
+    let places = below::places(heap, graph, bytes)?;
+    leaks_with(heap, graph, bytes, percent, &places)
+}
+
+/// Like [`leaks`], with the places of the heap ([`below::places`]).
+///
+/// # Errors
+/// As of [`leaks`].
+pub fn leaks_with(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    percent: u64,
+    places_of_heap: &OneHeap,
+) -> io::Result<Leaks> {
     let threshold_bytes = suspects::threshold(graph, percent);
     let summary = heap.summary();
     let found = suspects::find(summary, graph, threshold_bytes);
@@ -398,11 +440,21 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
             Reverse(first),
         )
     });
-    let places: Vec<Vec<TreePosition>> =
+    let mut places: Vec<Vec<TreePosition>> =
         candidates.iter().map(|candidate| candidate.positions.clone()).collect();
     let reader = Reader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
+    let known: Vec<Vec<TreePosition>> = suspects
+        .iter()
+        .zip(&places)
+        .filter(|(suspect, _)| suspect.verdict == Verdict::Accumulation)
+        .map(|(suspect, places)| accumulated_at(graph, suspect, Some(places)))
+        .collect();
+    for store in below::stores(graph, places_of_heap, threshold_bytes, &known) {
+        places.push(store.positions.clone());
+        suspects.push(reader.suspect(within_holder(graph, store)));
+    }
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() {
         reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
@@ -431,9 +483,9 @@ fn accumulated_at(
     places: Option<&Vec<TreePosition>>,
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
-    match suspect.kind {
-        Kind::Group => places.cloned().unwrap_or_default(),
-        Kind::Single => base().into_iter().collect(),
+    match (suspect.kind, suspect.rule) {
+        (Kind::Group, _) | (_, Rule::Below) => places.cloned().unwrap_or_default(),
+        (Kind::Single, Rule::Mat) => base().into_iter().collect(),
     }
 }
 
@@ -449,7 +501,13 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
         point: point.position.and_then(|position| tree.object_at(position)),
         chain: point.chain,
         common: None,
+        store: None,
     }
+}
+
+fn within_holder(graph: &ObjectGraph, store: below::Store) -> Candidate {
+    let (retained_bytes, largest) = (store.retained_bytes, store.largest);
+    Candidate { retained_bytes, store: Some(store), ..single(graph, largest) }
 }
 
 fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
@@ -463,5 +521,6 @@ fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
         point: common.objects.last().copied().filter(|_| common.has_point),
         chain: None,
         common: Some(common),
+        store: None,
     }
 }

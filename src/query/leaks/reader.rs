@@ -14,7 +14,7 @@ use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
-use super::{Candidate, Kind, Named, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
+use super::{Candidate, Kind, Named, Rule, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
 use crate::compare::names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
         let tree = &self.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } =
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
             candidate;
         let what = self.what(class);
         let first = positions.first().copied().unwrap_or_default();
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         // takes a pass over all of it.
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
-        let reason = match (kind, chain) {
+        let found = match (kind, chain) {
             (Kind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
@@ -111,6 +111,11 @@ impl<'a> Reader<'a> {
                 tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
             }
         };
+        let reason = match &store {
+            // What many like objects store has no common base in the tree.
+            Some(store) => Some(store.reason.clone()),
+            None => found,
+        };
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
@@ -126,7 +131,11 @@ impl<'a> Reader<'a> {
             Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
             Kind::Group => point,
         };
-        let place = shown.map(|object| self.holders.place(object));
+        let mut place = shown.map(|object| self.holders.place(object));
+        if let (Some(place), Some(store)) = (&mut place, &store) {
+            place.instances = store.objects;
+            place.held = place.held.take().filter(|_| store.objects == 1);
+        }
         let is_oom = |position: &TreePosition| {
             let object = tree.object_at(*position);
             object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
@@ -159,19 +168,21 @@ impl<'a> Reader<'a> {
             (Verdict::Accumulation, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
-            Kind::Single => tree.retained_bytes(base_position),
-            Kind::Group => retained_bytes,
+            Kind::Single if store.is_none() => tree.retained_bytes(base_position),
+            _ => retained_bytes,
         };
         // Soft references are on its path, or most of it is below such.
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
+            rule: if store.is_some() { Rule::Below } else { Rule::Mat },
+            named: store.as_ref().and_then(|store| store.named.clone()),
             kind,
             what,
             verdict,
             object: self.evidence.named(object),
-            objects: positions.len() as u64,
+            objects: store.as_ref().map_or(positions.len() as u64, |store| store.objects),
             shallow_bytes,
             retained_bytes,
             members,

@@ -30,6 +30,7 @@ impl<'a> Row<'a> {
 pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
     Columns::new([
         Column::of(names::KIND, |row: &Row<'a>| row.suspect.kind.name().into()),
+        Column::of(names::RULE_FOUND, |row: &Row<'a>| row.suspect.rule.name().into()),
         Column::of(names::VERDICT, |row: &Row<'a>| row.suspect.verdict.name().into()),
         Column::of(names::WHAT, |row: &Row<'a>| row.suspect.what.name().into()),
         Column::of(names::CLASS, |row: &Row<'a>| {

@@ -5,7 +5,7 @@ use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Part, Path, Paths};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Suspect, Verdict, What};
+use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Rule, Suspect, Verdict, What};
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -203,6 +203,9 @@ fn what_accumulates(suspect: &Suspect) -> String {
         _ => {
             let elements = elements(suspect).unwrap_or_default();
             match place(suspect) {
+                Some(place) if suspect.rule == Rule::Below && suspect.objects > 1 && suspect.named.is_none() => {
+                    format!("{place} hold {elements}")
+                }
                 Some(place) => format!("{place} holds {elements}"),
                 None => format!("{elements} are reachable from several places"),
             }
@@ -423,6 +426,9 @@ fn capital(text: &str) -> String {
 
 /// Where it is: the collection and the field that holds it, and the application's field above where that is the JDK's.
 fn place(suspect: &Suspect) -> Option<String> {
+    if let Some(named) = &suspect.named {
+        return Some(named.clone());
+    }
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
     if place.class.as_deref() == Some(FINALIZER) {
@@ -450,6 +456,9 @@ fn place(suspect: &Suspect) -> Option<String> {
 fn elements(suspect: &Suspect) -> Option<String> {
     if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
+    }
+    if let (Rule::Below, Some(Reason::Children { class, objects, .. })) = (suspect.rule, &suspect.reason) {
+        return Some(format!("{} x {class}", grouped(*objects)));
     }
     // What the collection says is a guess where not all of it was looked at: then the tree must know the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());

@@ -138,6 +138,9 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
             if is_looked_into { tree.shallow_bytes(position) } else { retained }
         });
         if is_looked_into {
+            if retained >= least {
+                self.builder.keep(position);
+            }
             self.levels.push(Level { children, references: self.held.len() });
             self.references.of(object, &mut self.held);
         }

@@ -27,6 +27,7 @@ mod held_by;
 mod keyed;
 mod labels;
 mod large;
+mod one;
 mod telling;
 mod traits;
 mod tree;
@@ -45,6 +46,10 @@ pub use change::{Changes, MapAbove, Row as PlaceChange, least_of};
 pub use explain::{Elements, Explained, elements, explain};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
+pub use one::OneHeap;
+
+/// Objects of a place that are kept.
+pub(crate) const MAX_MEMBERS: usize = 1 << 12;
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +87,8 @@ impl Place {
 pub struct Places {
     /// The places; each comes after that above it.
     pub places: Vec<Place>,
+    /// By place, of [`Places::of_large`]: the first objects at it that were looked into, at most [`MAX_MEMBERS`].
+    pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
     /// Bytes of all reachable objects.

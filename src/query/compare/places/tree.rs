@@ -22,7 +22,7 @@ use super::keyed;
 use super::large::{self, References};
 use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
-use super::{Place, Places};
+use super::{MAX_MEMBERS, Place, Places};
 
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
@@ -133,6 +133,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Ext
         nodes: Vec::new(),
         known: FxHashMap::default(),
         open: Vec::new(),
+        members: Vec::new(),
         bytes: 0,
         moved: 0,
         level: 0,
@@ -188,6 +189,8 @@ pub(super) struct Builder<'a> {
     /// By parent, what it is held by, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
+    /// By place: objects that were looked into.
+    members: Vec<Vec<TreePosition>>,
     bytes: u64,
     /// Retained size of the class objects and adopted objects among these: it does not count at the places of the
     /// objects above.
@@ -267,6 +270,18 @@ impl Builder<'_> {
             opened,
             last: (NONE, NONE, NONE),
         });
+    }
+
+    /// Keeps the object that was visited last as one of its place, if it opened it.
+    pub(super) fn keep(&mut self, position: TreePosition) {
+        let Some(open) = self.open.last().filter(|open| open.is_first || open.is_adopted) else { return };
+        let at = open.place as usize;
+        if self.members.len() <= at {
+            self.members.resize_with(at + 1, Vec::new);
+        }
+        if let Some(members) = self.members.get_mut(at).filter(|members| members.len() < MAX_MEMBERS) {
+            members.push(position);
+        }
     }
 
     /// Ends what objects of this depth and below dominate.
@@ -599,7 +614,7 @@ impl Builder<'_> {
                 at = node.parent;
             }
         }
-        let Self { numbers, nodes, graph, is_cut, .. } = self;
+        let Self { numbers, nodes, graph, is_cut, members, .. } = self;
         let mut labels: Pool<(u32, u32)> = Pool::new();
         let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
         let places = nodes.iter().map(|node| Place {
@@ -621,6 +636,7 @@ impl Builder<'_> {
         };
         Places {
             places,
+            members,
             labels: labels.all.iter().map(label).collect(),
             reachable_bytes: graph.tree.reachable_bytes(),
             reachable_objects: graph.tree.reachable().into(),

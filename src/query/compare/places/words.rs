@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use hprof_index::storage::human_bytes::grouped;
 use hprof_parser::names::simple;
 
 use super::Aligned;
+use super::explain::Explained;
 use super::labels::{Label, Via};
 
 /// Separator of labels.
@@ -17,6 +19,15 @@ const MAX_KEYS_APART: usize = 4;
 enum Keys {
     Shown,
     Hidden,
+}
+
+/// A place in few words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Title {
+    /// The words.
+    pub text: String,
+    /// `true` if they begin with a name that the program gave: a key of a map.
+    pub is_named: bool,
 }
 
 impl Aligned {
@@ -67,6 +78,56 @@ impl Aligned {
             words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(ARROW)
         };
         (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
+    }
+
+    /// Returns a place in few words: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
+    pub fn title(&self, place: u32) -> Title {
+        let mut path = self.path(place);
+        let last = path.pop().map(|place| self.label(place).clone());
+        let Some(last) = last else { return Title { text: String::new(), is_named: false } };
+        let key = |place: &u32| match &self.label(*place).via {
+            Via::ValueOf(key) if !self.hides_values => Some(key.to_string()),
+            _ => None,
+        };
+        let class = simple(last.class.as_deref().unwrap_or("<unknown class>"));
+        if let Via::ValueOf(_) = &last.via
+            && let Some(key) = key(&place)
+        {
+            return Title { text: format!("{key} ({class})"), is_named: true };
+        }
+        let named = path.iter().rev().find_map(key);
+        let held = match &last.via {
+            Via::Field { class: owner, name } => Some((format!("{name} of {}", simple(owner)), format!("{}.{name}", simple(owner)))),
+            Via::Static { class: owner, name } => Some((format!("{owner}.{name}"), format!("{}.{name}", simple(owner)))),
+            _ => None,
+        };
+        match (named, held) {
+            (Some(named), Some((_, short))) => Title { text: format!("{named} ({short})"), is_named: true },
+            (Some(named), None) => Title { text: format!("{named} ({class})"), is_named: true },
+            (None, Some((held, _))) => Title { text: format!("{class} {held}"), is_named: false },
+            (None, None) => {
+                let text = match (&last.via, path.last()) {
+                    (Via::Thread(_), _) | (Via::Root(_), _) | (_, None) => self.step(place),
+                    (_, Some(above)) => format!("{class} in {}", self.title(*above).text),
+                };
+                Title { text, is_named: false }
+            }
+        }
+    }
+
+    /// Returns a place and the elements that it stores, in few words: `HashMap sessions of Chat: 12,000 x Session`.
+    pub fn described(&self, explained: &Explained) -> String {
+        let title = self.title(explained.place).text;
+        let Some(elements) = &explained.elements else { return title };
+        let class = |place: u32| simple(self.label(place).class.as_deref().unwrap_or("<unknown class>")).to_owned();
+        if elements.place == explained.place {
+            return format!("{} x {title}", grouped(elements.objects));
+        }
+        let class = class(elements.place);
+        match elements.is_mostly {
+            true => format!("{title}: {} elements, mostly {class}", grouped(elements.objects)),
+            false => format!("{title}: {} x {class}", grouped(elements.objects)),
+        }
     }
 
     /// Returns the last label of a place in words: `sessions: HashMap`, below the place that has the field.

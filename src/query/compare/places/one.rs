@@ -1,0 +1,48 @@
+//! The places of one heap, with the objects at them.
+
+use hprof_index::graph::numbers::TreePosition;
+
+use super::explain::{Explained, explain};
+use super::{Aligned, Places};
+
+/// The places of one heap, without uninformative keys.
+#[derive(Debug, Clone, Default)]
+pub struct OneHeap {
+    /// The places.
+    pub aligned: Aligned,
+    /// By place: objects at it that retain much, at most [`super::MAX_MEMBERS`], ascending.
+    members: Vec<Vec<TreePosition>>,
+}
+
+impl OneHeap {
+    /// Puts the places of a heap together.
+    pub fn new(mut places: Places) -> Self {
+        let members = std::mem::take(&mut places.members);
+        let all = Aligned::with_all_keys(&[places]);
+        let (aligned, told_at) = match all.telling() {
+            Some((aligned, told_at)) => (aligned, told_at),
+            None => {
+                let same = all.places().collect();
+                (all, same)
+            }
+        };
+        let mut of_place = vec![Vec::new(); aligned.parents.len()];
+        for (members, place) in members.into_iter().zip(told_at) {
+            if let Some(all) = of_place.get_mut(place as usize) {
+                all.extend(members);
+            }
+        }
+        of_place.iter_mut().for_each(|members: &mut Vec<TreePosition>| members.sort_unstable());
+        Self { aligned, members: of_place }
+    }
+
+    /// Returns the places that explain the heap, as [`explain`] does.
+    pub fn explain(&self, least: u64) -> Vec<Explained> {
+        explain(&self.aligned, least)
+    }
+
+    /// Returns objects at a place that retain much.
+    pub fn members(&self, place: u32) -> &[TreePosition] {
+        self.members.get(place as usize).map_or(&[], Vec::as_slice)
+    }
+}
