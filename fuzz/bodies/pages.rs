@@ -9,7 +9,7 @@ mod html;
 mod targets;
 
 use super::{DUMP, Place};
-use hprof_cli::fuzzing::{Pages, Reply, is_harmful};
+use hprof_cli::fuzzing::{DumpPages, Reply, is_harmful};
 
 /// Objects whose pages are asked for.
 const OBJECTS: usize = 3;
@@ -23,7 +23,7 @@ pub fn pages(bytes: &[u8]) {
         return requests(bytes);
     }
     let place = Place::new(bytes);
-    let pages = Pages::new(&place.file(), Some(place.file()), &place.index_dir("pages"));
+    let pages = DumpPages::new(&place.file(), Some(place.file()), &place.index_dir("pages"));
     let mut objects = Vec::new();
     let mut shown = 0;
     for target in targets::OF_DUMP {
@@ -57,9 +57,9 @@ fn links(html: &Reply, objects: &mut Vec<String>) {
 fn requests(bytes: &[u8]) {
     thread_local! {
         // The files are there as long as the pages.
-        static OPENED: (Pages, Place) = {
+        static OPENED: (DumpPages, Place) = {
             let place = Place::new(DUMP);
-            (Pages::new(&place.file(), Some(place.file()), &place.index_dir("pages")), place)
+            (DumpPages::new(&place.file(), Some(place.file()), &place.index_dir("pages")), place)
         };
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -75,7 +75,7 @@ fn requests(bytes: &[u8]) {
 }
 
 /// A page and its JSON.
-fn both(pages: &Pages, target: &str) -> (Reply, Reply) {
+fn both(pages: &DumpPages, target: &str) -> (Reply, Reply) {
     let replies = [false, true].map(|wants_json| pages.reply(target, wants_json));
     for reply in &replies {
         check(reply, target);

@@ -13,7 +13,7 @@ pub use listen::Received;
 
 /// The pages of a dump, as a worker of `serve` makes them.
 #[derive(Debug)]
-pub struct Pages {
+pub struct DumpPages {
     site: Site,
     /// The desk is of this thread.
     _here: Rc<()>,
@@ -32,7 +32,7 @@ pub struct Reply {
     pub location: Option<String>,
 }
 
-impl Pages {
+impl DumpPages {
     /// The pages of a dump whose index is below `index_dir`, compared with another dump if there is one. What was open on
     /// this thread is open no longer.
     pub fn new(dump: &Path, baseline: Option<PathBuf>, index_dir: &Path) -> Self {

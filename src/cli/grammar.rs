@@ -44,7 +44,7 @@ struct Use {
 
 /// What an option is to whoever types it.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug, Clone)]
-struct Shape {
+struct OptionShape {
     letter: Option<char>,
     value: String,
     meaning: String,
@@ -63,13 +63,13 @@ impl Use {
         self.option.get_help().map(ToString::to_string).unwrap_or_default()
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> OptionShape {
         let names = self.option.get_value_names().filter(|_| self.takes_value()).unwrap_or_default();
         let help = self.help();
         // What follows are values, examples and what is special in a command.
         let end = [": ", "; ", ", ", ". ", " ["].iter().filter_map(|mark| help.find(mark)).min();
         let meaning = help.get(..end.unwrap_or(help.len())).unwrap_or_default().to_owned();
-        Shape { letter: self.option.get_short(), value: names.join(" "), meaning }
+        OptionShape { letter: self.option.get_short(), value: names.join(" "), meaning }
     }
 
     fn is_exception(&self) -> bool {
@@ -161,7 +161,7 @@ mod tests {
         let mut letters: BTreeMap<char, &str> = BTreeMap::new();
         let mut wrong = Vec::new();
         for (name, uses) in by_name(&all) {
-            let mut shapes: BTreeMap<Shape, Vec<&str>> = BTreeMap::new();
+            let mut shapes: BTreeMap<OptionShape, Vec<&str>> = BTreeMap::new();
             for one in uses.iter().filter(|one| !one.is_exception()) {
                 shapes.entry(one.shape()).or_default().push(&one.command);
             }

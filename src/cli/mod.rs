@@ -65,10 +65,10 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
-    ($($group:literal { $($(#[$on:meta])* $name:ident = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
+    ($($group:literal { $($(#[$on:meta])* $name:ident($args:ident) = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($($(#[$on])* #[command(name = $word)] $name($($module)::+::Args),)*)*
+            $($($(#[$on])* #[command(name = $word)] $name($($module)::+::$args),)*)*
         }
 
         impl Command {
@@ -90,7 +90,7 @@ macro_rules! commands {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
                     let command = clap::Command::new($word);
-                    (<$($module)::+::Args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
+                    (<$($module)::+::$args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
                 })*)*
                 _ => return None,
             };
@@ -109,61 +109,61 @@ macro_rules! commands {
 
 commands! {
     "Find the leak" {
-        Overview = "overview" in dump::overview;
-        Leaks = "leaks" in retention::leaks;
-        Histo = "histo" in class::histo;
-        Dominators = "dominators" in retention::dominators;
-        Retained = "retained" in retention::retained;
-        PathsToRoot = "paths-to-root" in retention::paths_to_root;
-        Loaders = "loaders" in class::loaders;
-        Threads = "threads" in threads;
-        Strings = "strings" in object::strings;
-        Waste = "waste" in retention::waste;
+        Overview(OverviewArgs) = "overview" in dump::overview;
+        Leaks(LeaksArgs) = "leaks" in retention::leaks;
+        Histo(HistoArgs) = "histo" in class::histo;
+        Dominators(DominatorsArgs) = "dominators" in retention::dominators;
+        Retained(RetainedArgs) = "retained" in retention::retained;
+        PathsToRoot(PathsToRootArgs) = "paths-to-root" in retention::paths_to_root;
+        Loaders(LoadersArgs) = "loaders" in class::loaders;
+        Threads(ThreadsArgs) = "threads" in threads;
+        Strings(StringsArgs) = "strings" in object::strings;
+        Waste(WasteArgs) = "waste" in retention::waste;
     }
     "In a browser" {
         #[cfg(feature = "serve")]
-        Serve = "serve" in serve, "without rows";
-        Report = "report" in report, "without rows";
+        Serve(ServeArgs) = "serve" in serve, "without rows";
+        Report(ReportArgs) = "report" in report, "without rows";
     }
     "Compare" {
-        Diff = "diff" in compare::diff;
-        Trend = "trend" in compare::trend;
-        Check = "check" in compare::check;
+        Diff(DiffArgs) = "diff" in compare::diff;
+        Trend(TrendArgs) = "trend" in compare::trend;
+        Check(CheckArgs) = "check" in compare::check;
     }
     "For other engines" {
-        Export = "export" in export;
+        Export(ExportArgs) = "export" in export;
     }
     "Look at objects" {
-        Show = "show" in object::show;
-        Instances = "instances" in object::instances;
-        Refs = "refs" in object::refs;
-        Roots = "roots" in retention::roots;
-        Classes = "classes" in class::classes;
-        Oql = "oql" in object::oql;
+        Show(ShowArgs) = "show" in object::show;
+        Instances(InstancesArgs) = "instances" in object::instances;
+        Refs(RefsArgs) = "refs" in object::refs;
+        Roots(RootsArgs) = "roots" in retention::roots;
+        Classes(ClassesArgs) = "classes" in class::classes;
+        Oql(OqlArgs) = "oql" in object::oql;
         #[cfg(feature = "sql")]
-        Sql = "sql" in object::sql;
+        Sql(SqlArgs) = "sql" in object::sql;
     }
     "HPROF reports" {
-        Sites = "sites" in recording::sites;
-        Traces = "traces" in recording::traces;
-        Cpu = "cpu" in recording::cpu;
-        Cputime = "cputime" in recording::cputime;
-        Monitors = "monitors" in recording::monitors;
-        Summary = "summary" in recording::summary;
-        Flamegraph = "flamegraph" in recording::flamegraph, "without rows";
-        Convert = "convert" in recording::convert, "without rows";
+        Sites(SitesArgs) = "sites" in recording::sites;
+        Traces(TracesArgs) = "traces" in recording::traces;
+        Cpu(CpuArgs) = "cpu" in recording::cpu;
+        Cputime(CputimeArgs) = "cputime" in recording::cputime;
+        Monitors(MonitorsArgs) = "monitors" in recording::monitors;
+        Summary(SummaryArgs) = "summary" in recording::summary;
+        Flamegraph(FlamegraphArgs) = "flamegraph" in recording::flamegraph, "without rows";
+        Convert(ConvertArgs) = "convert" in recording::convert, "without rows";
     }
     "Record" {
-        Run = "run" in agent::run, "without rows";
-        Listen = "listen" in agent::listen;
-        Agent = "agent" in agent::locate;
+        Run(RunArgs) = "run" in agent::run, "without rows";
+        Listen(ListenArgs) = "listen" in agent::listen;
+        Agent(AgentArgs) = "agent" in agent::locate;
     }
     "Housekeeping" {
-        Info = "info" in dump::info;
-        Doctor = "doctor" in dump::doctor;
-        Index = "index" in dump::index;
-        Completions = "completions" in meta::completions, "without rows";
-        Man = "man" in meta::man, "without rows";
+        Info(InfoArgs) = "info" in dump::info;
+        Doctor(DoctorArgs) = "doctor" in dump::doctor;
+        Index(IndexArgs) = "index" in dump::index;
+        Completions(CompletionsArgs) = "completions" in meta::completions, "without rows";
+        Man(ManArgs) = "man" in meta::man, "without rows";
     }
 }
 

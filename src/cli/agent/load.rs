@@ -15,7 +15,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// until now, `stop` does the same and ends the recording; after that another one can be started. The
 /// JVM must be of the same user. Relative names of files are in the JVM's directory.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LoadArgs {
     /// Process ID of the JVM
     #[arg(value_name = "PID")]
     pid: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     options: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Outcome> {
     load(args.pid, &args.options.join(","))
 }
 

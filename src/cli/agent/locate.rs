@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-pub(crate) struct Args {
+pub(crate) struct AgentArgs {
     #[command(subcommand)]
     action: Option<Action>,
 
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     #[command(after_long_help = format!("{}\n\n{}", load::EXAMPLES, crate::cli::EXIT_CODES))]
-    Load(load::Args),
+    Load(load::LoadArgs),
 }
 
 /// The options that the examples have.
@@ -58,14 +58,14 @@ const LATE: [&str; 4] = [
 ];
 
 /// What there is to say.
-struct Row {
+struct AgentLocation {
     library: String,
     agentpath: String,
     jcmd: String,
     java_tool_options: Option<String>,
 }
 
-impl Row {
+impl AgentLocation {
     fn of(library: &Path) -> Self {
         let agentpath = library::argument(library, EXAMPLE);
         let option = library::tool_option(&agentpath);
@@ -108,7 +108,7 @@ impl Row {
 /// The library as the file of the answer.
 struct Library<'a>(&'a Path);
 
-impl Source for Library<'_> {
+impl AnswerSource for Library<'_> {
     fn dump(&self) -> Dump<'_> {
         Dump { path: self.0.to_string_lossy(), ..Dump::default() }
     }
@@ -118,7 +118,7 @@ impl Source for Library<'_> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &AgentArgs) -> anyhow::Result<Outcome> {
     if let Some(Action::Load(args)) = &args.action {
         return load::run(args);
     }
@@ -131,21 +131,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         output::finish(out)?;
         return Ok(Outcome::Fine);
     }
-    let row = Row::of(&library);
+    let row = AgentLocation::of(&library);
     let lines = row.lines();
     let answer = Answer::new(columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
     Library(&library).show("agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }
 
-fn columns() -> Columns<'static, Row> {
+fn columns() -> Columns<'static, AgentLocation> {
     Columns::new([
-        Column::of(names::LIBRARY, |row: &Row| Value::from(&row.library)),
-        Column::of(names::AGENTPATH, |row: &Row| Value::from(&row.agentpath)),
-        Column::of(names::JAVA_TOOL_OPTIONS, |row: &Row| row.java_tool_options.as_deref().into())
+        Column::of(names::LIBRARY, |row: &AgentLocation| Value::from(&row.library)),
+        Column::of(names::AGENTPATH, |row: &AgentLocation| Value::from(&row.agentpath)),
+        Column::of(names::JAVA_TOOL_OPTIONS, |row: &AgentLocation| row.java_tool_options.as_deref().into())
             .or_null("the path contains both kinds of quotes"),
-        Column::of(names::JCMD, |row: &Row| Value::from(&row.jcmd)),
-        Column::of(names::USAGE, |_: &Row| library::USAGE.into()),
+        Column::of(names::JCMD, |row: &AgentLocation| Value::from(&row.jcmd)),
+        Column::of(names::USAGE, |_: &AgentLocation| library::USAGE.into()),
     ])
 }
 

@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// text, to java.hprof.txt. The exit code is the program's own.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Record the heap
     #[arg(long, value_name = "WHAT", help_heading = "Agent")]
     heap: Option<Heap>,
@@ -103,7 +103,7 @@ enum FormatOption {
 /// Bytes between sampled allocations: what the JVM itself takes if nothing is said (JEP 331).
 const SAMPLED: u32 = 1 << 19;
 
-impl Args {
+impl RunArgs {
     /// The options as the agent reads them.
     fn agent_options(&self) -> anyhow::Result<String> {
         anyhow::ensure!(
@@ -162,7 +162,7 @@ fn is_launcher(program: &Path) -> bool {
     matches!(name, "java" | "javaw")
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
     // It is required.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Outcome::No) };
     let is_java = is_launcher(Path::new(program));
@@ -230,7 +230,7 @@ mod tests {
         let options = |words: &[&str]| {
             let line = ["hprof-cli", "run"].into_iter().chain(words.iter().copied()).chain(["--", "java"]);
             let matches = crate::cli::command().try_get_matches_from(line).ok()?;
-            let args = <Args as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
+            let args = <RunArgs as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
             Some(args.agent_options().map_err(|error| error.to_string()))
         };
         for words in [&["-o", "a.hprof"][..], &["--output", "a.hprof"], &["--file", "a.hprof"]] {

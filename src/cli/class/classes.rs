@@ -2,11 +2,11 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
@@ -29,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof --format json | jq '.rows[] | select(.subclasses > 10) | .class'";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("instances", SortBy::Instances, "Most instances first"),
     ("total", SortBy::Total, "Most instances first, including those of subclasses"),
     ("bytes", SortBy::Shallow, "Most bytes first"),
@@ -45,7 +45,7 @@ const DEFAULT_DEPTH: u32 = 2;
 /// Lists all loaded classes with their superclass and loader, including classes without instances.
 /// Sizes are shallow sizes, as in `histo`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ClassesArgs {
     #[command(flatten)]
     input: Input,
 
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(&args.patterns)?;
     let patterns = asked.iter().filter_map(|selection| match &selection.what {
         What::Classes(pattern) => Some(pattern.clone()),
@@ -102,8 +102,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Shows the classes that match, and those that are `named` by an ID.
 fn show(
-    args: &Args,
-    source: &impl Source,
+    args: &ClassesArgs,
+    source: &impl AnswerSource,
     heap: &Heap,
     patterns: Vec<ClassPattern>,
     named: Option<Vec<ClassNumber>>,
@@ -125,7 +125,7 @@ fn show(
         if args.tree { hierarchy::tree(summary, &question) } else { hierarchy::list(summary, &question) };
     let depths: Vec<u32> = found.rows.iter().map(|row| row.depth).collect();
     let lines = (found.rows.iter()).zip(tree::branches(&depths)).zip(tree::children(&depths));
-    let lines = lines.map(|((row, branch), below)| Line { summary, row, branch, below });
+    let lines = lines.map(|((row, branch), below)| ClassLine { summary, row, branch, below });
     let answer =
         Answer::new(columns(args.tree), lines).beside(&beside(), &found.total).without_rows(NoRows::Nothing);
     let shown = found.rows.len() as u64;
@@ -150,7 +150,7 @@ fn note(heap: &Heap, question: &Question, found: u64) {
 }
 
 /// A class, and its place in the tree.
-struct Line<'a> {
+struct ClassLine<'a> {
     summary: &'a Summary,
     row: &'a Row,
     /// The lines that lead to it.
@@ -159,7 +159,7 @@ struct Line<'a> {
     below: u64,
 }
 
-impl Line<'_> {
+impl ClassLine<'_> {
     fn name(&self) -> Option<&str> {
         object::class_name(self.summary, Some(self.row.class))
     }
@@ -196,30 +196,31 @@ impl Line<'_> {
     }
 }
 
-fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
-    let class = Column::of(names::CLASS, |line: &Line<'a>| line.name().into())
+fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
+    let class = Column::of(names::CLASS, |line: &ClassLine<'a>| line.name().into())
         .header("class")
         .place(9)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
-    let class_object = Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.class_object()))
+    let class_object = Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
         .or_null("the class is not dumped");
-    let instances = Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
+    let instances = Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into())
         .header("instances")
         .place(if is_tree { 3 } else { 1 });
-    let shallow = Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into());
-    let subclasses = Column::of(names::SUBCLASSES, |line: &Line<'a>| line.row.subclasses.into());
-    let total = Column::of(names::TOTAL_INSTANCES, |line: &Line<'a>| line.row.total_instances.into())
+    let shallow = Column::of(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into());
+    let subclasses = Column::of(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into());
+    let total = Column::of(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into())
         .header("with subclasses")
         .fit(Fit::Secondary { priority: 0 })
         .place(if is_tree { 1 } else { 4 });
     let total_shallow =
-        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &Line<'a>| line.row.total_shallow_bytes.into());
-    let depth = Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into());
+        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into());
+    let depth = Column::of(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into());
     let mut columns = vec![
         class,
-        Column::of(names::LOADER, |line: &Line<'a>| line.loader().into()).or_null("the class is not dumped"),
-        Column::of(names::SUPERCLASS, |line: &Line<'a>| line.superclass().into()).or_null("it has none"),
+        Column::of(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
+            .or_null("the class is not dumped"),
+        Column::of(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into()).or_null("it has none"),
         if is_tree {
             class_object
         } else {

@@ -3,10 +3,10 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::{LayoutArgs, Output};
 use crate::cli::shared::commands::quoted_path;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
@@ -37,7 +37,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first"),
     ("instances", SortBy::Instances, "Most instances first"),
     ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
@@ -45,7 +45,7 @@ const SORT: &[Key<SortBy>] = &[
 ];
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[
+const GROUP_BY: &[Keyword<GroupBy>] = &[
     ("class", GroupBy::Class, "Class, one row per class loader"),
     ("package", GroupBy::Package, "Package"),
     ("loader", GroupBy::Loader, "Class loader"),
@@ -58,7 +58,7 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 /// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
 /// counted with the sizes that it states. --live and --retained build the reference graph once.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HistoArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
     let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
     let without = [
         ("--unreachable", args.unreachable),
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Counts what an object retains.
-fn below(args: &Args, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
+fn below(args: &HistoArgs, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
     let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
         let index = graph.objects.addresses.index_of(object);
         let top = index.and_then(|index| graph.tree.reachable_position(index));
@@ -197,7 +197,7 @@ fn below(args: &Args, object: ObjectId, question: &Question) -> anyhow::Result<O
     }
 }
 
-impl Args {
+impl HistoArgs {
     /// Returns whether retained sizes are wanted.
     fn retained(&self) -> bool {
         self.retained || self.sort == Some(SortBy::Retained)
@@ -256,7 +256,7 @@ impl Args {
 
 /// Counts the HEAP DUMP of a text report.
 fn ask_text(
-    args: &Args,
+    args: &HistoArgs,
     file: &TextFile,
     mut recorded: Recorded,
     question: &Question,
@@ -281,9 +281,9 @@ fn ask_text(
     Ok((recorded, histogram))
 }
 
-fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Result<Outcome> {
+fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> anyhow::Result<Outcome> {
     let total = histogram.total;
-    let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| Line {
+    let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| HistogramLine {
         number,
         row,
         heap_bytes: histogram.heap_bytes,
@@ -308,7 +308,7 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
 }
 
 /// A row, and what it is a part of.
-struct Line<'a> {
+struct HistogramLine<'a> {
     number: u64,
     row: &'a Row,
     heap_bytes: u64,
@@ -333,22 +333,31 @@ pub(crate) fn title(group_by: GroupBy) -> &'static str {
     }
 }
 
-fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
-    let name = |column: Column<'a, Line<'a>>| {
+fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
+    let name = |column: Column<'a, HistogramLine<'a>>| {
         column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
     };
     let loader = || {
-        Column::of(names::LOADER, |line: &Line<'a>| loader_label(line.row).into())
+        Column::of(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
             .or_null("the class has no class object in the dump")
     };
-    let classes =
-        || Column::of(names::CLASSES, |line: &Line<'a>| line.row.classes.into()).header("classes").place(5);
+    let classes = || {
+        Column::of(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into())
+            .header("classes")
+            .place(5)
+    };
     let first = match group_by {
         GroupBy::Class => {
-            vec![name(Column::of(names::CLASS, |line: &Line<'a>| Value::from(&*line.row.name))), loader()]
+            vec![
+                name(Column::of(names::CLASS, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
+                loader(),
+            ]
         }
         GroupBy::Package => {
-            vec![name(Column::of(names::PACKAGE, |line: &Line<'a>| Value::from(&*line.row.name))), classes()]
+            vec![
+                name(Column::of(names::PACKAGE, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
+                classes(),
+            ]
         }
         GroupBy::Loader => vec![
             name(loader())
@@ -357,41 +366,43 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
         ],
     };
     let mut columns = vec![
-        Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string())
+        Column::table("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
             .place(0)
             .fit(Fit::Secondary { priority: 0 }),
     ];
     columns.extend(first);
     columns.push(
-        Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
+        Column::of(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into())
             .header("instances")
             .place(1),
     );
     columns.push(
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into())
+        Column::of(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into())
             .header("bytes")
             .place(2),
     );
     columns.push(
-        Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.heap_bytes))
-            .place(3),
+        Column::table("%", Align::Right, |line: &HistogramLine<'a>| {
+            percent(line.row.shallow_bytes, line.heap_bytes)
+        })
+        .place(3),
     );
     if retained {
         columns.push(
-            Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+            Column::of(names::RETAINED_BYTES, |line: &HistogramLine<'a>| line.row.retained_bytes.into())
                 .header("retained")
                 .place(4),
         );
     }
     if group_by != GroupBy::Package {
         columns.push(
-            Column::of(names::LOADER_OBJECT, |line: &Line<'a>| loader_object(line.row))
+            Column::of(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
     if group_by == GroupBy::Class {
         columns.push(
-            Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.row.class_object))
+            Column::of(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
                 .or_null("the class has no class object in the dump"),
         );
     }

@@ -6,11 +6,11 @@ use hprof_query::dictionary::names;
 use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
@@ -35,7 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof --format json | jq '.rows[] | select(.classes == 0)'";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("retained", SortBy::Retained, "Largest retained size first"),
     ("classes", SortBy::Classes, "Most defined classes first"),
     ("instances", SortBy::Instances, "Most instances of their classes first"),
@@ -50,7 +50,7 @@ const SORT: &[Key<SortBy>] = &[
 /// names are summed up first, with a path from a GC root to one of them: they indicate a class loader
 /// leak. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LoadersArgs {
     #[command(flatten)]
     input: Input,
 
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 /// Rows for which it is looked up why they are reachable, at most.
 const MAX_WHY: usize = 20;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &LoadersArgs) -> anyhow::Result<Outcome> {
     match (args.duplicates, args.details) {
         (false, _) => loaders(args),
         (true, false) => duplicate_names(args),
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-fn loaders(args: &Args) -> anyhow::Result<Outcome> {
+fn loaders(args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let top = args.top.rows(format).unwrap_or(usize::MAX);
     let (session, (found, why)) = Session::ask(&args.input, |heap, graph| {
@@ -98,7 +98,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let summary = session.heap.summary();
     let whole = session.graph.tree.reachable_bytes();
-    let lines = found.rows.iter().map(|found| Line { summary, row: found });
+    let lines = found.rows.iter().map(|found| LoaderLine { summary, row: found });
     let total = found.rows.len() as u64;
     let labels: FxHashMap<ObjectId, &str> =
         found.rows.iter().filter_map(|row| Some((row.row.id, row.row.label.as_deref()?))).collect();
@@ -107,7 +107,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
         let label = labels.get(&first).copied();
         GroupLine { summary, number, group, first, label, why: why.get(&first).map(short_path) }
     });
-    let beside = Beside { total, groups: groups.collect() };
+    let beside = LoadersSummary { total, groups: groups.collect() };
     let mut answer = Answer::new(columns(whole), lines.take(top))
         .beside(&beside_columns(whole), &beside)
         .matching(total, "loaders");
@@ -126,7 +126,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total > 0))
 }
 
-fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
+fn duplicate_names(args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
     let (session, (rows, why)) = Session::ask(&args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
@@ -140,7 +140,7 @@ fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let summary = session.heap.summary();
     let lines = rows.iter().map(|row| NameLine {
-        line: Line { summary, row: &row.first },
+        line: LoaderLine { summary, row: &row.first },
         row,
         why: why.get(&row.first.loader).map(short_path),
     });
@@ -157,12 +157,12 @@ fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total > 0))
 }
 
-fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
+fn duplicates(args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let (session, rows) = Session::ask(&args.input, |heap, graph| {
         let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
         Ok(loaders::duplicates(heap.summary(), graph, &labels))
     })?;
-    let lines = rows.iter().map(|row| Line { summary: session.heap.summary(), row });
+    let lines = rows.iter().map(|row| LoaderLine { summary: session.heap.summary(), row });
     let total = rows.len() as u64;
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
     let answer = Answer::new(duplicate_columns(), lines.take(top))
@@ -175,14 +175,14 @@ fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total > 0))
 }
 
-fn note_no_duplicates(args: &Args, total: u64) {
+fn note_no_duplicates(args: &LoadersArgs, total: u64) {
     if total == 0 && !args.input.quiet {
         messages::line("note", "no class was loaded by several loaders");
     }
 }
 
 /// A row, and what names its classes.
-struct Line<'a, R> {
+struct LoaderLine<'a, R> {
     summary: &'a Summary,
     row: &'a R,
 }
@@ -192,7 +192,7 @@ fn loader_id(loader: ObjectId) -> Value<'static> {
     id(loader.non_null())
 }
 
-impl<'a> Line<'a, LoaderRow> {
+impl<'a> LoaderLine<'a, LoaderRow> {
     fn class(&self) -> Option<&'a str> {
         let row = &self.row.row;
         if row.id.is_null() { None } else { object::class_name(self.summary, row.class) }
@@ -207,8 +207,8 @@ impl<'a> Line<'a, LoaderRow> {
     }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
-    type Each<'a> = Line<'a, LoaderRow>;
+fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
+    type Each<'a> = LoaderLine<'a, LoaderRow>;
     Columns::new([
         Column::of(names::OBJECT, |line: &Each<'a>| loader_id(line.row.row.id))
             .or_null("it is the boot loader")
@@ -219,7 +219,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
             .header("loader")
             .place(7)
             .fit(Fit::Shorten { priority: 0 })
-            .cell(Line::in_table),
+            .cell(LoaderLine::in_table),
         Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
             .or_null("there are none"),
         Column::of(names::PARENT, |line: &Each<'a>| id(line.row.row.parent))
@@ -336,16 +336,16 @@ fn held_by(what: &str, why: &str) -> Vec<Below> {
 }
 
 /// What stands beside the loaders.
-struct Beside<'a> {
+struct LoadersSummary<'a> {
     total: u64,
     groups: Vec<GroupLine<'a>>,
 }
 
-fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
+fn beside_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
     let groups = group_columns(whole);
     Columns::new([
-        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &Beside<'a>| beside.total.into()),
-        Column::nested(names::GROUPS, groups.fields(), move |beside: &Beside<'a>| {
+        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &LoadersSummary<'a>| beside.total.into()),
+        Column::nested(names::GROUPS, groups.fields(), move |beside: &LoadersSummary<'a>| {
             Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
         }),
     ])
@@ -354,7 +354,7 @@ fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
 /// A class name that several loaders define.
 struct NameLine<'a> {
     /// The class of the first loader by address.
-    line: Line<'a, Duplicate>,
+    line: LoaderLine<'a, Duplicate>,
     row: &'a DuplicateName,
     why: Option<String>,
 }
@@ -404,7 +404,7 @@ fn below_name(line: &NameLine<'_>) -> Vec<Below> {
     held_by(&format!("the first by address, of {}, is held by:", line.line.loader_in_table()), why)
 }
 
-impl<'a> Line<'a, Duplicate> {
+impl<'a> LoaderLine<'a, Duplicate> {
     fn class(&self) -> Option<&'a ClassRow> {
         self.summary.class(self.row.class)
     }
@@ -420,40 +420,42 @@ impl<'a> Line<'a, Duplicate> {
     }
 }
 
-fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
+fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
     Columns::new([
-        Column::of(names::CLASS, |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS, |line: &LoaderLine<'a, Duplicate>| {
             object::class_name(line.summary, Some(line.row.class)).into()
         })
         .header("class")
         .place(5)
         .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::CLASS_OBJECT, |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS_OBJECT, |line: &LoaderLine<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
         .place(3)
         .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::LOADER, |line: &Line<'a, Duplicate>| {
+        Column::of(names::LOADER, |line: &LoaderLine<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         })
         .header("loader")
         .place(4)
         .fit(Fit::Shorten { priority: 0 })
-        .cell(Line::loader_in_table),
-        Column::of(names::LOADER_OBJECT, |line: &Line<'a, Duplicate>| loader_id(line.row.loader))
+        .cell(LoaderLine::loader_in_table),
+        Column::of(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
             .or_null("it is the boot loader"),
-        Column::of(names::LOADER_LABEL, |line: &Line<'a, Duplicate>| line.row.loader_label.as_deref().into())
-            .or_null("there are none"),
-        Column::of(names::LOADERS, |line: &Line<'a, Duplicate>| line.row.loaders.into()),
-        Column::of(names::INSTANCES, |line: &Line<'a, Duplicate>| line.row.instances.into())
+        Column::of(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
+            line.row.loader_label.as_deref().into()
+        })
+        .or_null("there are none"),
+        Column::of(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
+        Column::of(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into())
             .header("instances")
             .place(1),
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a, Duplicate>| line.row.shallow_bytes.into())
+        Column::of(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into())
             .header("shallow")
             .place(2)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a, Duplicate>| line.row.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
             .or_null("it is unreachable"),
     ])
 }

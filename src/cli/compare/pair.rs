@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::compare::Change;
@@ -67,7 +67,7 @@ pub(crate) struct Pair<O, N> {
     pub(crate) new: N,
 }
 
-impl<O: Source, N: Source> Source for Pair<O, N> {
+impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
     fn dump(&self) -> Dump<'_> {
         self.new.dump()
     }
@@ -92,7 +92,7 @@ pub(crate) struct Old {
 
 impl Old {
     /// Of a file.
-    pub(crate) fn of(source: &impl Source) -> Self {
+    pub(crate) fn of(source: &impl AnswerSource) -> Self {
         let dump = source.dump();
         Self {
             path: dump.path.clone().into_owned(),

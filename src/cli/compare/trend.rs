@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::pattern::ClassPattern;
@@ -39,29 +39,35 @@ const HOUR_MS: f64 = 3_600_000.0;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum TrendGroupBy {
     Place,
     Classes(GroupBy),
 }
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<By>] = &[
-    ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
-    ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", By::Classes(GroupBy::Package), "Packages"),
-    ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
+const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
+    (
+        "place",
+        TrendGroupBy::Place,
+        "Where in the program: by which fields, from static fields and threads down",
+    ),
+    ("class", TrendGroupBy::Classes(GroupBy::Class), "Classes, by name and class loader"),
+    ("package", TrendGroupBy::Classes(GroupBy::Package), "Packages"),
+    ("loader", TrendGroupBy::Classes(GroupBy::Loader), "Class loaders"),
 ];
 
 /// The order of dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum DumpOrder {
     Time,
     Given,
 }
 
 /// The words of `--order`.
-const ORDER: &[Key<Order>] =
-    &[("time", Order::Time, "By the times in their headers"), ("given", Order::Given, "As they are given")];
+const ORDER: &[Keyword<DumpOrder>] = &[
+    ("time", DumpOrder::Time, "By the times in their headers"),
+    ("given", DumpOrder::Given, "As they are given"),
+];
 
 /// Show what grows from dump to dump
 ///
@@ -71,13 +77,13 @@ const ORDER: &[Key<Order>] =
 /// nothing grows.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
-pub(crate) struct Args {
+pub(crate) struct TrendArgs {
     #[command(flatten)]
     input: SeveralInput,
 
     /// The order of the dumps
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
-    order: Order,
+    order: DumpOrder,
 
     /// Group rows by this key: what is compared
     #[arg(
@@ -88,7 +94,7 @@ pub(crate) struct Args {
         default_value = "place",
         help_heading = "Output"
     )]
-    group_by: By,
+    group_by: TrendGroupBy,
 
     /// Only classes that match PATTERN; with --group-by class, package, loader
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
@@ -124,7 +130,7 @@ enum LastDump {
     Session(Box<Session>),
 }
 
-impl Source for Dumps {
+impl AnswerSource for Dumps {
     fn dump(&self) -> Dump<'_> {
         match &self.last {
             LastDump::Heap(heap) => heap.dump(),
@@ -137,26 +143,26 @@ impl Source for Dumps {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
     let dumps = args.input.len();
     anyhow::ensure!(
         dumps > 2,
         "trend compares three or more dumps, and {dumps} were given; `hprof-cli diff` compares two"
     );
     anyhow::ensure!(
-        args.patterns.is_empty() || args.group_by != By::Place,
+        args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
         "--class has no meaning with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
     let which = if args.all { Which::All } else { Which::Growing };
     let (source, rows, least) = match args.group_by {
-        By::Place => by_place(args, &inputs, which)?,
-        By::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
+        TrendGroupBy::Place => by_place(args, &inputs, which)?,
+        TrendGroupBy::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
     };
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
-    let lines = shown.map(|row| Line { row, hours });
-    let beside = Beside { dumps: &source.all, least, hours };
+    let lines = shown.map(|row| TrendLine { row, hours });
+    let beside = TrendSummary { dumps: &source.all, least, hours };
     let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(&args.output);
@@ -167,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.output.format() == Format::Table {
         answer = answer
             .above(Section::Text(headline(&beside)))
-            .below(|line: &Line<'_>| place_lines::lines(&line.row.text, width));
+            .below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
     }
     source.show("trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
@@ -177,14 +183,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// The dumps in the order that is asked for, with the times of their headers.
-fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
+fn ordered(args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in args.input.inputs() {
         // What there is to say of it is said when it is read.
         let heap = input.open_quietly()?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
-    if args.order == Order::Time {
+    if args.order == DumpOrder::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
                 messages::line(
@@ -199,9 +205,9 @@ fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
     Ok(dumps)
 }
 
-type Found = (Dumps, Vec<Row>, Least);
+type TrendResult = (Dumps, Vec<Row>, Least);
 
-fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<Found> {
+fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<TrendResult> {
     let (mut places, mut all, mut last): (Vec<Places>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
@@ -216,7 +222,12 @@ fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Resul
     Ok((Dumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
 }
 
-fn by_class(args: &Args, inputs: &[(Input, u64)], which: Which, group_by: GroupBy) -> anyhow::Result<Found> {
+fn by_class(
+    args: &TrendArgs,
+    inputs: &[(Input, u64)],
+    which: Which,
+    group_by: GroupBy,
+) -> anyhow::Result<TrendResult> {
     let question = Question { group_by, patterns: args.patterns.clone() };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
@@ -240,7 +251,7 @@ fn hours(dumps: &[OneDump]) -> Option<f64> {
     (hours > 0.0).then_some(hours)
 }
 
-fn headline(beside: &Beside<'_>) -> String {
+fn headline(beside: &TrendSummary<'_>) -> String {
     let names: Vec<&str> = beside.dumps.iter().map(|dump| file_name(&dump.path)).collect();
     let time = match beside.hours {
         Some(hours) if hours >= 1.0 => format!(", {hours:.1} hours"),
@@ -256,12 +267,12 @@ fn file_name(path: &str) -> &str {
 }
 
 /// A row, and the time over which it developed.
-struct Line<'a> {
+struct TrendLine<'a> {
     row: &'a Row,
     hours: Option<f64>,
 }
 
-impl Line<'_> {
+impl TrendLine<'_> {
     /// Bytes an hour, rounded.
     fn per_hour(&self) -> Option<i64> {
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
@@ -281,29 +292,30 @@ impl Line<'_> {
 }
 
 /// The columns; `width` is that of places below their rows.
-fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
-    let in_column = |column: Column<'a, Line<'a>>| if width.is_some() { column.hidden() } else { column };
-    let mut columns: Vec<Column<'a, Line<'a>>> = match by {
-        By::Place => vec![
-            Column::of(names::PLACE, |line: &Line<'a>| list(line.row.labels.iter())),
+fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<'a>> {
+    let in_column =
+        |column: Column<'a, TrendLine<'a>>| if width.is_some() { column.hidden() } else { column };
+    let mut columns: Vec<Column<'a, TrendLine<'a>>> = match by {
+        TrendGroupBy::Place => vec![
+            Column::of(names::PLACE, |line: &TrendLine<'a>| list(line.row.labels.iter())),
             in_column(
-                Column::of(names::TEXT, |line: &Line<'a>| Value::from(&*line.row.text))
+                Column::of(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text))
                     .header("place")
                     .fit(Fit::Wrap)
                     .place(9),
             ),
         ],
-        By::Classes(group_by) => {
+        TrendGroupBy::Classes(group_by) => {
             let name = |name: Name| {
-                Column::of(name, |line: &Line<'a>| {
+                Column::of(name, |line: &TrendLine<'a>| {
                     line.row.key.as_ref().map(|key| Value::from(&*key.name)).unwrap_or_default()
                 })
             };
-            let loader = Column::of(names::LOADER, |line: &Line<'a>| {
+            let loader = Column::of(names::LOADER, |line: &TrendLine<'a>| {
                 line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
             })
             .or_null("the class has no class object in the dump");
-            let shown = |column: Column<'a, Line<'a>>, title| {
+            let shown = |column: Column<'a, TrendLine<'a>>, title| {
                 column.header(title).fit(Fit::Shorten { priority: 0 }).place(9)
             };
             match group_by {
@@ -316,22 +328,23 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
         }
     };
     columns.extend([
-        Column::of(names::GROWS, |line: &Line<'a>| line.row.growth.map(Growth::name).into())
+        Column::of(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into())
             .header("grows")
             .cell(|line| line.row.growth.map(|growth| growth.name().replace('_', " ")).unwrap_or_default())
             .place(0),
-        Column::of(names::VALUES_BY_DUMP, |line: &Line<'a>| list(line.row.bytes.iter().copied())),
-        Column::table("", Align::Left, |line: &Line<'a>| line.sparkline()).place(3),
-        Column::table("bytes", Align::Right, |line: &Line<'a>| {
+        Column::of(names::VALUES_BY_DUMP, |line: &TrendLine<'a>| list(line.row.bytes.iter().copied())),
+        Column::table("", Align::Left, |line: &TrendLine<'a>| line.sparkline()).place(3),
+        Column::table("bytes", Align::Right, |line: &TrendLine<'a>| {
             let ends = [line.row.bytes.first(), line.row.bytes.last()];
             ends.into_iter().flatten().map(|bytes| human_bytes(*bytes)).collect::<Vec<_>>().join(" -> ")
         })
         .place(4),
-        Column::of(names::OBJECTS_BY_DUMP, |line: &Line<'a>| list(line.row.objects.iter().copied())),
-        Column::table("objects", Align::Right, |line: &Line<'a>| signed(line.row.objects_delta())).place(5),
-        Column::of(names::BYTES.of(Side::Delta), |line: &Line<'a>| line.row.delta().into()),
-        Column::table("growth", Align::Right, |line: &Line<'a>| signed_bytes(line.row.delta())).place(1),
-        Column::of(names::BYTES_PER_HOUR, |line: &Line<'a>| line.per_hour().into())
+        Column::of(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
+        Column::table("objects", Align::Right, |line: &TrendLine<'a>| signed(line.row.objects_delta()))
+            .place(5),
+        Column::of(names::BYTES.of(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
+        Column::table("growth", Align::Right, |line: &TrendLine<'a>| signed_bytes(line.row.delta())).place(1),
+        Column::of(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
             .or_null("the dumps do not say when they were made")
             .header("per hour")
             .place(2)
@@ -340,26 +353,26 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
     Columns::new(columns)
 }
 
-struct Beside<'a> {
+struct TrendSummary<'a> {
     dumps: &'a [OneDump],
     least: Least,
     hours: Option<f64>,
 }
 
-fn beside_columns<'a>() -> Columns<'a, Beside<'a>> {
+fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
     Columns::new([
         Column::records(
             names::DUMPS,
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
-            |beside: &Beside<'a>| beside.dumps,
+            |beside: &TrendSummary<'a>| beside.dumps,
         ),
-        Column::of(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &Beside<'a>| {
+        Column::of(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.growing.into()
         }),
-        Column::of(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &Beside<'a>| {
+        Column::of(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.others.into()
         }),
-        Column::of(names::HOURS, |beside: &Beside<'a>| beside.hours.into())
+        Column::of(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
             .or_null("the dumps do not say when they were made"),
     ])
 }
@@ -376,11 +389,15 @@ pub(crate) fn declared() -> Vec<Declared> {
         (
             "`--group-by place`",
             "The default. A row is a place; none contains another. The exit code is 1 if there are no rows.",
-            By::Place,
+            TrendGroupBy::Place,
         ),
-        ("`--group-by class`", "A row is a class.", By::Classes(GroupBy::Class)),
-        ("`--group-by package`", "A row is a package.", By::Classes(GroupBy::Package)),
-        ("`--group-by loader`", "A row is the class loaders of one name.", By::Classes(GroupBy::Loader)),
+        ("`--group-by class`", "A row is a class.", TrendGroupBy::Classes(GroupBy::Class)),
+        ("`--group-by package`", "A row is a package.", TrendGroupBy::Classes(GroupBy::Package)),
+        (
+            "`--group-by loader`",
+            "A row is the class loaders of one name.",
+            TrendGroupBy::Classes(GroupBy::Loader),
+        ),
     ]
     .map(declared)
     .to_vec()

@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Error;
 use hprof_index::model::problem::Severity;
 use hprof_input::file::TextFile;
@@ -32,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// do. Reads the whole dump; dangling references need the reference graph, which is built once, unless
 /// --quick skips them. Text reports are checked for lines that cannot be parsed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
         return text(args);
@@ -73,8 +73,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Shows the answer.
 fn show(
-    source: &impl Source,
-    args: &Args,
+    source: &impl AnswerSource,
+    args: &DoctorArgs,
     extent: Option<&Extent>,
     findings: &[Finding],
 ) -> anyhow::Result<Outcome> {
@@ -86,7 +86,7 @@ fn show(
     }
     finding_lines(findings, &mut |key, value| table.row([key, value]));
     let answer = Answer::new(columns(), findings)
-        .beside(&beside(), &Beside { verdict: verdict_name(damaged, findings), extent })
+        .beside(&beside(), &DoctorSummary { verdict: verdict_name(damaged, findings), extent })
         .instead_of_table(table);
     source.show("doctor", &args.output, answer)?;
     Ok(source.outcome(true))
@@ -106,7 +106,7 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
 }
 
 /// A text report: its lines that were not understood.
-fn text(args: &Args) -> anyhow::Result<Outcome> {
+fn text(args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text()? else {
         anyhow::bail!(
             "{} changed while it was read; run it again when it is complete",
@@ -149,31 +149,31 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
 }
 
 /// What stands beside the rows.
-struct Beside<'a> {
+struct DoctorSummary<'a> {
     verdict: &'static str,
     extent: Option<&'a Extent>,
 }
 
-fn beside<'a>() -> Columns<'a, Beside<'a>> {
+fn beside<'a>() -> Columns<'a, DoctorSummary<'a>> {
     Columns::new([
-        Column::of(names::VERDICT, |of: &Beside<'a>| of.verdict.into()),
-        account::column(|of: &Beside<'a>| of.extent).or_null("of a text report"),
+        Column::of(names::VERDICT, |of: &DoctorSummary<'a>| of.verdict.into()),
+        account::column(|of: &DoctorSummary<'a>| of.extent).or_null("of a text report"),
     ])
 }
 
 fn columns<'a>() -> Columns<'a, &'a Finding> {
-    type Row<'a> = &'a Finding;
+    type FindingRow<'a> = &'a Finding;
     Columns::new([
-        Column::of(names::SEVERITY, |row: &Row<'a>| {
+        Column::of(names::SEVERITY, |row: &FindingRow<'a>| {
             serde_json::to_value(row.severity).unwrap_or_default().into()
         }),
-        Column::of(names::KIND, |row: &Row<'a>| row.subject.name().into()),
-        Column::of(names::TEXT, |row: &Row<'a>| Value::from(&row.text)),
-        Column::of(names::PROBLEM_COUNT, |row: &Row<'a>| row.count.into()),
-        Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("there is no one place"),
-        Column::of(names::SKIPPED_BYTES, |row: &Row<'a>| row.skipped_bytes.into()),
-        Column::of(names::MEANS, |row: &Row<'a>| findings::means(row).into()),
-        Column::of(names::ADVICE, |row: &Row<'a>| advice::finding(row.subject).into()),
+        Column::of(names::KIND, |row: &FindingRow<'a>| row.subject.name().into()),
+        Column::of(names::TEXT, |row: &FindingRow<'a>| Value::from(&row.text)),
+        Column::of(names::PROBLEM_COUNT, |row: &FindingRow<'a>| row.count.into()),
+        Column::of(names::OFFSET, |row: &FindingRow<'a>| row.offset.into()).or_null("there is no one place"),
+        Column::of(names::SKIPPED_BYTES, |row: &FindingRow<'a>| row.skipped_bytes.into()),
+        Column::of(names::MEANS, |row: &FindingRow<'a>| findings::means(row).into()),
+        Column::of(names::ADVICE, |row: &FindingRow<'a>| advice::finding(row.subject).into()),
     ])
 }
 

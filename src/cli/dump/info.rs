@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source as _;
+use crate::cli::shared::session::AnswerSource as _;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// detected from the object IDs; --layout overrides it. Use `doctor` to diagnose a damaged dump, and
 /// `summary` for what the HPROF agent recorded.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InfoArgs {
     #[command(flatten)]
     input: Input,
 
@@ -39,10 +39,10 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &InfoArgs) -> anyhow::Result<Outcome> {
     let heap = args.input.open()?;
     let sizes = args.layout.sizes(&heap);
-    let facts = Facts { info: info::info(&heap, &sizes), sizes };
+    let facts = InfoFacts { info: info::info(&heap, &sizes), sizes };
     let table = table(&facts.info, &facts.sizes);
     let answer = Answer::new(columns(), [facts]).instead_of_table(table);
     heap.show("info", &args.output, answer)?;
@@ -50,13 +50,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// The one row.
-struct Facts {
+struct InfoFacts {
     info: Info,
     sizes: Sizes,
 }
 
 /// The object layout, and how far it can be believed.
-fn layout(facts: &Facts) -> Value<'static> {
+fn layout(facts: &InfoFacts) -> Value<'static> {
     let [model, confirmed, observed, stated] = facts.info.size_sources;
     let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
     if let Value::Record(values) = &mut layout {
@@ -78,33 +78,34 @@ fn jvm(info: &Info) -> Value<'_> {
 }
 
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
-    type Row = (u32, HeapDumpInfo);
+    type NumberedHeapDump = (u32, HeapDumpInfo);
     Columns::new([
-        Column::of(names::HEAP_DUMP, |(number, _): &Row| (*number).into()),
-        Column::of(names::CREATED, |(_, dump): &Row| output::timestamp(dump.created_ms).into())
+        Column::of(names::HEAP_DUMP, |(number, _): &NumberedHeapDump| (*number).into()),
+        Column::of(names::CREATED, |(_, dump): &NumberedHeapDump| output::timestamp(dump.created_ms).into())
             .or_null("as in `dump`"),
-        Column::of(names::OFFSET, |(_, dump): &Row| dump.offset.into()),
-        Column::of(names::RECORD_BYTES, |(_, dump): &Row| dump.bytes.into()),
-        Column::of(names::SEGMENTS, |(_, dump): &Row| dump.segments.into()),
-        Column::of(names::IS_ENDED, |(_, dump): &Row| dump.ended.into()),
+        Column::of(names::OFFSET, |(_, dump): &NumberedHeapDump| dump.offset.into()),
+        Column::of(names::RECORD_BYTES, |(_, dump): &NumberedHeapDump| dump.bytes.into()),
+        Column::of(names::SEGMENTS, |(_, dump): &NumberedHeapDump| dump.segments.into()),
+        Column::of(names::IS_ENDED, |(_, dump): &NumberedHeapDump| dump.ended.into()),
     ])
 }
 
-fn columns() -> Columns<'static, Facts> {
-    let integer =
-        |key: Key, value: fn(&Info) -> u64| Column::of(key, move |facts: &Facts| value(&facts.info).into());
+fn columns() -> Columns<'static, InfoFacts> {
+    let integer = |key: Key, value: fn(&Info) -> u64| {
+        Column::of(key, move |facts: &InfoFacts| value(&facts.info).into())
+    };
     let mut columns = vec![
-        Column::of(names::FORMAT, |facts: &Facts| facts.info.version.name().into()),
+        Column::of(names::FORMAT, |facts: &InfoFacts| facts.info.version.name().into()),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
-        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.info.created_ms).into())
+        Column::of(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
         integer(names::FILE_BYTES.into(), |info| info.file_bytes),
         integer(names::DUMP_BYTES.into(), |info| info.dump_bytes),
-        Column::of(names::COMPRESSION, |facts: &Facts| facts.info.compression.into())
+        Column::of(names::COMPRESSION, |facts: &InfoFacts| facts.info.compression.into())
             .or_null("the file is not compressed"),
         integer(names::HEAP_DUMPS.into(), |info| info.heap_dumps.into()),
         integer(names::HEAP_DUMP.into(), |info| info.heap_dump.into()),
-        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &Facts| {
+        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &InfoFacts| {
             let columns = heap_dumps();
             list(
                 (1u32..)
@@ -116,9 +117,9 @@ fn columns() -> Columns<'static, Facts> {
     columns.extend(heap_columns(integer));
     columns.extend(record_columns());
     columns.extend([
-        Column::of(names::HEAPS, |facts: &Facts| list(facts.info.heaps.iter().map(|(_, name)| name))),
-        account::column(|facts: &Facts| Some(&facts.info.extent)),
-        Column::nested(names::PROBLEMS, problem_fields(), |facts: &Facts| {
+        Column::of(names::HEAPS, |facts: &InfoFacts| list(facts.info.heaps.iter().map(|(_, name)| name))),
+        account::column(|facts: &InfoFacts| Some(&facts.info.extent)),
+        Column::nested(names::PROBLEMS, problem_fields(), |facts: &InfoFacts| {
             serde_json::to_value(&facts.info.problems).unwrap_or_default().into()
         }),
     ]);
@@ -127,8 +128,8 @@ fn columns() -> Columns<'static, Facts> {
 
 /// What the heap dump holds.
 fn heap_columns(
-    integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, Facts>,
-) -> Vec<Column<'static, Facts>> {
+    integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, InfoFacts>,
+) -> Vec<Column<'static, InfoFacts>> {
     vec![
         integer(names::OBJECTS_BY_KIND.count("instances"), |info| info.objects[0]),
         integer(names::OBJECTS_BY_KIND.count("object_arrays"), |info| info.objects[1]),
@@ -139,7 +140,7 @@ fn heap_columns(
         Column::nested(
             names::REACHABLE,
             [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec(),
-            |facts: &Facts| match facts.info.reachable {
+            |facts: &InfoFacts| match facts.info.reachable {
                 None => Value::Null,
                 Some((objects, bytes)) => {
                     record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
@@ -149,21 +150,21 @@ fn heap_columns(
         .or_null(
             "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
         ),
-        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &Facts| {
+        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &InfoFacts| {
             let roots = facts.info.roots.iter();
             Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
         }),
-        Column::nested(names::LAYOUT, layout_fields(), |facts: &Facts| layout(facts)),
+        Column::nested(names::LAYOUT, layout_fields(), |facts: &InfoFacts| layout(facts)),
         Column::nested(
             names::JVM,
             vec![
                 Field::of(names::NAME).or_null("the properties do not tell"),
                 Field::nested(names::PROPERTIES, Vec::new()),
             ],
-            |facts: &Facts| jvm(&facts.info),
+            |facts: &InfoFacts| jvm(&facts.info),
         )
         .or_null("no system property was found"),
-        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &Facts| {
+        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &InfoFacts| {
             facts.info.has_allocation_traces.into()
         }),
     ]
@@ -171,9 +172,9 @@ fn heap_columns(
 
 /// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
 /// serial number once.
-fn record_columns() -> Vec<Column<'static, Facts>> {
+fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     let records = |kind: &str, count: fn(&info::Records) -> usize| {
-        Column::of(names::RECORDS.count(kind), move |facts: &Facts| count(&facts.info.records).into())
+        Column::of(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
     };
     vec![
         records("strings", |records| records.strings),

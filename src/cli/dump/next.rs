@@ -1,6 +1,6 @@
 //! What to ask next: commands with the names and IDs of a dump in them.
 
-use crate::cli::shared::commands::{Commands, Step, is_typed};
+use crate::cli::shared::commands::{Commands, NextCommand, is_typed};
 use hprof_query::dump::overview::Overview;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
@@ -10,7 +10,7 @@ use hprof_report::escape;
 const STEPS: usize = 3;
 
 /// What to ask after an overview; most to the point first.
-pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<Step> {
+pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<NextCommand> {
     let mut all: Vec<(&str, Vec<String>, String)> = Vec::new();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     if suspects > 0 {

@@ -3,10 +3,10 @@
 use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::commands::{self, Commands, Step};
+use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::dictionary::names;
@@ -55,7 +55,7 @@ const MIN_NAME: usize = 20;
 /// finalizer queue, classes that many loaders define, direct memory, garbage, waste) and the commands to run
 /// next. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct OverviewArgs {
     #[command(flatten)]
     input: Input,
 
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -79,8 +79,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Ok((overview::overview(heap, graph, bytes, FRAMES)?, (words::headline(&leaks), suspects)))
     })?;
     let commands = Commands::of(&args.input);
-    let facts =
-        Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects, headline };
+    let facts = OverviewFacts {
+        next: next::steps(&overview, suspects.len(), &commands),
+        overview,
+        suspects,
+        headline,
+    };
     let style = output::style(&args.output);
     // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
     // same in a mail. Programs have JSON and CSV.
@@ -114,13 +118,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// The one row.
-struct Facts {
+struct OverviewFacts {
     overview: Overview,
     /// What is wrong, in a line.
     headline: String,
     /// What accumulates, each in a sentence.
     suspects: Vec<String>,
-    next: Vec<Step>,
+    next: Vec<NextCommand>,
 }
 
 /// The lines above.
@@ -291,82 +295,89 @@ fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
     table
 }
 
-fn columns() -> Columns<'static, Facts> {
+fn columns() -> Columns<'static, OverviewFacts> {
     let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
         record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
     Columns::new([
-        Column::of(names::JVM_TEXT, |facts: &Facts| facts.overview.info.jvm().into())
+        Column::of(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
             .or_null("the dump does not say"),
-        Column::of(names::MAIN, |facts: &Facts| command(&facts.overview).into())
+        Column::of(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
             .or_null("the dump does not say"),
-        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.overview.info.created_ms).into())
-            .or_null("the dump does not say"),
-        Column::of(names::SHALLOW_BYTES, |facts: &Facts| facts.overview.info.shallow_bytes.into()),
-        Column::of(names::HEAP_LIMIT_BYTES, |facts: &Facts| facts.overview.heap_limit.into())
+        Column::of(names::CREATED, |facts: &OverviewFacts| {
+            output::timestamp(facts.overview.info.created_ms).into()
+        })
+        .or_null("the dump does not say"),
+        Column::of(names::SHALLOW_BYTES, |facts: &OverviewFacts| facts.overview.info.shallow_bytes.into()),
+        Column::of(names::HEAP_LIMIT_BYTES, |facts: &OverviewFacts| facts.overview.heap_limit.into())
             .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
-        Column::nested(names::REACHABLE, counts(), move |facts: &Facts| pair(facts.overview.reachable)),
-        Column::nested(names::UNREACHABLE, counts(), move |facts: &Facts| pair(facts.overview.unreachable)),
-        Column::of(names::GC_ROOTS_TOTAL, |facts: &Facts| {
+        Column::nested(names::REACHABLE, counts(), move |facts: &OverviewFacts| {
+            pair(facts.overview.reachable)
+        }),
+        Column::nested(names::UNREACHABLE, counts(), move |facts: &OverviewFacts| {
+            pair(facts.overview.unreachable)
+        }),
+        Column::of(names::GC_ROOTS_TOTAL, |facts: &OverviewFacts| {
             facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
         }),
-        Column::of(names::THREADS, |facts: &Facts| facts.overview.threads.into()),
-        Column::of(names::CLASS_LOADERS, |facts: &Facts| facts.overview.class_loaders.into()),
-        Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &Facts| {
+        Column::of(names::THREADS, |facts: &OverviewFacts| facts.overview.threads.into()),
+        Column::of(names::CLASS_LOADERS, |facts: &OverviewFacts| facts.overview.class_loaders.into()),
+        Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &OverviewFacts| {
             facts.overview.out_of_memory.clone()
         })
-        .csv(|facts: &Facts| {
+        .csv(|facts: &OverviewFacts| {
             let thread = facts.overview.out_of_memory.as_ref();
             thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
         })
         .or_null("none did"),
-        Column::records(names::LARGEST, largest_columns(), |facts: &Facts| &facts.overview.largest).csv(
-            |facts: &Facts| {
+        Column::records(names::LARGEST, largest_columns(), |facts: &OverviewFacts| &facts.overview.largest)
+            .csv(|facts: &OverviewFacts| {
                 let text = |holder: &Holder| {
                     format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
                 };
                 joined(facts.overview.largest.iter().map(text))
-            },
-        ),
-        Column::of(names::HEADLINE, |facts: &Facts| (&*facts.headline).into()),
-        Column::of(names::SUSPECTS, |facts: &Facts| list(facts.suspects.iter().map(String::as_str)))
-            .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
-        Column::of(names::FINALIZER_QUEUE, |facts: &Facts| facts.overview.odd.finalizer_queue.into())
+            }),
+        Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
+        Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
+            .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
+        Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| facts.overview.odd.finalizer_queue.into())
             .or_null("the dump does not say"),
-        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &Facts| {
+        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
             facts.overview.odd.direct.buffers.into()
         }),
-        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &Facts| {
+        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &OverviewFacts| {
             facts.overview.odd.direct.bytes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &OverviewFacts| {
             facts.overview.odd.duplicate_classes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
             facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
             facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
-        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
             facts.overview.waste.wasted_bytes.into()
         }),
-        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &Facts| facts.overview.waste.is_exact.into()),
-        Column::of(names::WASTE.dot(names::KIND), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &OverviewFacts| {
+            facts.overview.waste.is_exact.into()
+        }),
+        Column::of(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
             facts.overview.waste.kinds.first().map(|(kind, _)| kind.name()).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {
             facts.overview.waste.kinds.first().map(|(_, bytes)| *bytes).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::ODD, |facts: &Facts| list(odd(&facts.overview)))
-            .csv(|facts: &Facts| joined(odd(&facts.overview))),
-        Column::records(names::NEXT, next(), |facts: &Facts| &facts.next)
-            .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
+        Column::of(names::ODD, |facts: &OverviewFacts| list(odd(&facts.overview)))
+            .csv(|facts: &OverviewFacts| joined(odd(&facts.overview))),
+        Column::records(names::NEXT, next(), |facts: &OverviewFacts| &facts.next)
+            .csv(|facts: &OverviewFacts| joined(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 
@@ -375,10 +386,10 @@ fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }
 
-fn next<'c>() -> Columns<'c, Step> {
+fn next<'c>() -> Columns<'c, NextCommand> {
     Columns::new([
-        Column::of(names::COMMAND, |step: &Step| (&step.command).into()),
-        Column::of(names::WHY, |step: &Step| (&step.why).into()),
+        Column::of(names::COMMAND, |step: &NextCommand| (&step.command).into()),
+        Column::of(names::WHY, |step: &NextCommand| (&step.why).into()),
     ])
 }
 

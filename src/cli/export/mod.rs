@@ -1,7 +1,7 @@
 //! `export`: the tables of dumps as files for other engines. [`names`] makes names of directories, [`partition`] the
 //! directories, [`rows`] the answer.
 
-mod names;
+mod directory_names;
 mod partition;
 mod rows;
 mod schema;
@@ -17,9 +17,9 @@ use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Source as _, ensure_right};
+use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::ColorArg;
 use crate::cli::shared::terminal::progress_bar::Bar;
@@ -29,7 +29,7 @@ use hprof_report::number::counted;
 use hprof_report::tables::{Format, Shape, Source, Written};
 
 use partition::Partitions;
-use rows::{Exported, Row};
+use rows::{Exported, ExportedTable};
 
 pub(crate) use rows::declared;
 
@@ -41,7 +41,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
 /// The words of `--format`.
-const FORMAT: &[Key<FormatArg>] = &[
+const FORMAT: &[Keyword<FormatArg>] = &[
     ("parquet", FormatArg::Parquet, "Parquet, compressed: smallest, and engines skip what they do not need"),
     ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
     ("ndjson", FormatArg::NdJson, "A JSON object per line"),
@@ -51,14 +51,14 @@ const FORMAT: &[Key<FormatArg>] = &[
 const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
 
 /// The words of `--strings`.
-const STRINGS: &[Key<Strings>] = &[
+const STRINGS: &[Keyword<Strings>] = &[
     ("none", Strings::None, "Nothing of them"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
 ];
 
 /// The words of `--report`.
-const REPORT: &[Key<hprof_report::Format>] = &[
+const REPORT: &[Keyword<hprof_report::Format>] = &[
     ("table", hprof_report::Format::Table, "Table for people"),
     ("json", hprof_report::Format::Json, "One JSON document"),
     ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
@@ -101,7 +101,7 @@ enum Strings {
         .default_value_if("schema", ArgPredicate::IsPresent, Some("-"))
         .hide_default_value(true))
 )]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: SeveralInput,
 
@@ -181,7 +181,7 @@ impl FormatArg {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     // One of them is there: it is required.
     let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print() };
     let format = args.format.format()?;
@@ -196,21 +196,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             anyhow::bail!("--name is empty; omit it, or say how the dump is called")
         }
         Some(name) => vec![name.clone()],
-        None => names::of_dumps(inputs.iter().map(Input::path)),
+        None => directory_names::of_dumps(inputs.iter().map(Input::path)),
     };
     let mut given = HashSet::new();
     if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
         anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
     }
     begin(to)?;
-    let run = Run { dumps: inputs.len(), args, to, format };
+    let run = ExportRun { dumps: inputs.len(), args, to, format };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
         match run.export(input, &name) {
             Ok((heap, rows)) => {
                 let one = OneDump::of(&heap, heap.summary().facts().created_ms.get());
-                exported.dumps.push(rows::Dump { one, name, error: None, rows });
+                exported.dumps.push(rows::ExportedDump { one, name, error: None, rows });
                 exported.heap = Some(heap);
             }
             Err(error) => {
@@ -223,7 +223,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                     error.context(format!("{path} was not exported"))
                 };
                 let (one, error_text) = (OneDump::unread(input.path()), Some(format!("{error:#}")));
-                exported.dumps.push(rows::Dump { one, name, error: error_text, rows: Vec::new() });
+                exported.dumps.push(rows::ExportedDump { one, name, error: error_text, rows: Vec::new() });
                 errors.push(error);
             }
         }
@@ -288,15 +288,15 @@ impl Asked<'_> {
 }
 
 /// What is the same for all dumps.
-struct Run<'a> {
+struct ExportRun<'a> {
     dumps: usize,
-    args: &'a Args,
+    args: &'a ExportArgs,
     to: &'a Path,
     format: Format,
 }
 
-impl Run<'_> {
-    fn export(&self, input: &Input, name: &str) -> anyhow::Result<(Arc<Heap>, Vec<Row>)> {
+impl ExportRun<'_> {
+    fn export(&self, input: &Input, name: &str) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
         let write = |heap: &Heap, graph: &ObjectGraph| {
             let bar = Bar::new(input.quiet);
             let about = About { name: name.to_owned(), labels: self.args.labels.clone() };
@@ -314,7 +314,7 @@ impl Run<'_> {
         graph: &ObjectGraph,
         about: About,
         bar: &Bar,
-    ) -> anyhow::Result<(Partitions, Vec<Row>)> {
+    ) -> anyhow::Result<(Partitions, Vec<ExportedTable>)> {
         let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
         let tables = Tables::new(heap, graph, bytes, about);
@@ -341,7 +341,7 @@ impl Run<'_> {
             if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
         };
         let written = hprof_report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
-        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| Row {
+        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| ExportedTable {
             dump: name.clone(),
             table: table.to_owned(),
             rows,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_report::tables::{Files, Format};
 
-use super::names;
+use super::directory_names;
 use crate::cli::shared::output::file::mode_of_files;
 
 /// The partitions of a dump, one a table. Dropped without [`Partitions::publish`], nothing of them stays.
@@ -34,7 +34,7 @@ impl Partitions {
         input: &Path,
     ) -> Self {
         let table = |name| {
-            let name = names::directory(name);
+            let name = directory_names::directory(name);
             // One that is missing gets the group that `to` has for what is made in it.
             let dir = Some(to.join(&name)).filter(|dir| dir.is_dir());
             let mode = mode_of_files(&[input], dir.as_deref().unwrap_or(to));
@@ -42,7 +42,7 @@ impl Partitions {
         };
         Self {
             to: to.to_owned(),
-            name: format!("dump={}", names::directory(name)),
+            name: format!("dump={}", directory_names::directory(name)),
             format,
             tables: tables.map(table).collect(),
             made: Vec::new(),

@@ -15,13 +15,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Generate shell completions
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// Shell to generate completions for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
     let mut command = crate::cli::command().mut_subcommands(|command| command.mut_args(with_hint));
     // clap_complete panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();

@@ -28,7 +28,7 @@ const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 /// Print a man page, or write all of them to a directory
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// Command to print the page of [default: the page of hprof-cli itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output_dir")]
     command: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     output_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ManArgs) -> anyhow::Result<Outcome> {
     let mut root = crate::cli::command().disable_help_subcommand(true);
     root.build();
     if let Some(dir) = &args.output_dir {

@@ -21,8 +21,8 @@ use hprof_report::value::Value;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
@@ -38,18 +38,18 @@ const TABLE_TEXT: usize = 40;
 
 /// What `--sort` means.
 #[derive(Debug, Clone)]
-enum Order {
+enum InstanceOrder {
     Key(SortBy),
     Field(SortField),
 }
 
 /// Reads the value of `--sort`.
-fn order(text: &str) -> Result<Order, NoSortField> {
+fn order(text: &str) -> Result<InstanceOrder, NoSortField> {
     match text {
-        "retained" => Ok(Order::Key(SortBy::Retained)),
-        "shallow" => Ok(Order::Key(SortBy::Shallow)),
-        "address" => Ok(Order::Key(SortBy::Address)),
-        field => field.strip_prefix('.').unwrap_or(field).parse().map(Order::Field),
+        "retained" => Ok(InstanceOrder::Key(SortBy::Retained)),
+        "shallow" => Ok(InstanceOrder::Key(SortBy::Shallow)),
+        "address" => Ok(InstanceOrder::Key(SortBy::Address)),
+        field => field.strip_prefix('.').unwrap_or(field).parse().map(InstanceOrder::Field),
     }
 }
 
@@ -60,7 +60,7 @@ fn order(text: &str) -> Result<Order, NoSortField> {
 /// and null; other objects compare by their label, such as an enum name or a boxed number. Builds the
 /// index on first use. For queries over several fields or classes, use `oql`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InstancesArgs {
     #[command(flatten)]
     input: Input,
 
@@ -93,7 +93,7 @@ pub(crate) struct Args {
     /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
     /// with the name of a key: `.shallow`.
     #[arg(long, value_name = "KEY", value_parser = order, default_value = "retained", help_heading = "Output")]
-    sort: Order,
+    sort: InstanceOrder,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -113,30 +113,30 @@ fn made(
 }
 
 /// Result of the query.
-struct Found {
-    rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
+struct InstancesResult {
+    rows: LazyRows<ObjectIndex, (Row, Option<SortValue>)>,
     /// How many there are without `--top`.
     total: u64,
     /// Selections, by number, that no class matches.
     unmatched: Vec<usize>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &InstancesArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(&args.classes)?;
     let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
-    let Found { rows, total, unmatched } = found;
+    let InstancesResult { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
     let bytes = heap.bytes(&Quiet)?;
     let (labels, objects) =
         (Labels::new(heap, graph, bytes), ObjectReader::new(heap.summary(), graph, bytes));
     let order = match &args.sort {
-        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
-        Order::Key(_) => None,
+        InstanceOrder::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        InstanceOrder::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
-    let lines = rows
-        .into_all(|object| made(graph, &labels, order.as_ref(), *object))
-        .map(|(row, value)| Line { class: object::class_name(heap.summary(), row.class), row, value });
+    let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| {
+        InstanceLine { class: object::class_name(heap.summary(), row.class), row, value }
+    });
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")
@@ -151,7 +151,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total > 0))
 }
 
-fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+fn ask(
+    args: &InstancesArgs,
+    asked: &[Selection],
+    heap: &Heap,
+    graph: &ObjectGraph,
+) -> anyhow::Result<InstancesResult> {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
     let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
@@ -168,8 +173,8 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
         })
     };
     let order = match &args.sort {
-        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
-        Order::Key(_) => None,
+        InstanceOrder::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
+        InstanceOrder::Key(_) => None,
     };
     let found = if classes.is_empty() {
         best::Found::default()
@@ -179,8 +184,8 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
             filter: filter.as_ref(),
             live: args.live,
             sort_by: match args.sort {
-                Order::Key(key) => key,
-                Order::Field(_) => SortBy::default(),
+                InstanceOrder::Key(key) => key,
+                InstanceOrder::Field(_) => SortBy::default(),
             },
             top: args.top.rows(args.output.format()),
         };
@@ -189,12 +194,12 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
             Some(order) => instances::find_by_field(graph, &question, order),
         }
     };
-    let rows = Rows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
-    Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
+    let rows = LazyRows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
+    Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 
 /// Says what rows cannot.
-fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
+fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
@@ -214,13 +219,13 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
 }
 
 /// A row, and its class.
-struct Line<'a> {
+struct InstanceLine<'a> {
     row: Row,
     class: Option<&'a str>,
     value: Option<SortValue>,
 }
 
-impl Line<'_> {
+impl InstanceLine<'_> {
     fn sort_value(&self) -> Value<'_> {
         match &self.value {
             None => Value::Null,
@@ -242,14 +247,14 @@ impl Line<'_> {
     }
 }
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r InstanceLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, InstanceLine<'a>> {
     let [object, class, label] = object_columns::named(named);
-    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|line: &InstanceLine<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &InstanceLine<'a>| line.row.retained_bytes);
     let mut columns = vec![
         object.header("id").place(4),
         class,
@@ -260,14 +265,14 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
             .header("retained")
             .place(0)
             .cell(|line| line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
-        Column::table("%", Align::Right, move |line: &Line<'a>| {
+        Column::table("%", Align::Right, move |line: &InstanceLine<'a>| {
             line.row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default()
         })
         .place(1),
-        object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
+        object_columns::described(|line: &InstanceLine<'a>| named(line).describe_without_id()),
     ];
     if let Some(field) = sorted_by {
-        let value = Column::of(names::SORT_VALUE, |line: &Line<'a>| line.sort_value());
+        let value = Column::of(names::SORT_VALUE, |line: &InstanceLine<'a>| line.sort_value());
         let value = value
             .or_null("the field is null or contains an object without a label, or there is no such field");
         columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));

@@ -15,7 +15,7 @@ use hprof_report::value::{Value, id, list, record};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, query_text};
 
@@ -47,7 +47,7 @@ max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index 
 /// Arguments of `oql`.
 #[derive(Debug, clap::Args)]
 #[command(about = "Run an OQL query", long_about = ABOUT)]
-pub(crate) struct Args {
+pub(crate) struct OqlArgs {
     #[command(flatten)]
     input: Input,
 
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &OqlArgs) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
@@ -114,7 +114,7 @@ fn say(error: QueryError) -> anyhow::Error {
 
 /// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
 /// are written.
-fn first(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> {
+fn first(args: &OqlArgs, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> {
     let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
     for row in found.rows(evaluator).take(made(args)) {
         left = left.saturating_sub(row_bytes(&row));
@@ -127,12 +127,12 @@ fn first(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> 
 }
 
 /// Rows that are shown at most.
-fn most(args: &Args) -> usize {
+fn most(args: &OqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
 /// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
-fn made(args: &Args) -> usize {
+fn made(args: &OqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
@@ -158,7 +158,7 @@ fn row_bytes(row: &Row) -> usize {
     }
 }
 
-fn show(args: &Args, session: &Session, found: &Found, first: Vec<Row>) -> anyhow::Result<Outcome> {
+fn show(args: &OqlArgs, session: &Session, found: &Found, first: Vec<Row>) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
@@ -173,7 +173,7 @@ fn show(args: &Args, session: &Session, found: &Found, first: Vec<Row>) -> anyho
     let made = first.len();
     let rows = first.into_iter().chain(found.rows_from(&evaluator, made));
     let mut answer =
-        Answer::new(columns, rows).beside(&beside(), &Beside { names, total }).first_of(most, "rows");
+        Answer::new(columns, rows).beside(&beside(), &OqlSummary { names, total }).first_of(most, "rows");
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
     }
@@ -304,15 +304,15 @@ fn plain(cell: &Cell, longest: usize) -> String {
 }
 
 /// What stands beside the rows.
-struct Beside {
+struct OqlSummary {
     names: Vec<Value<'static>>,
     total: Option<u64>,
 }
 
-fn beside() -> Columns<'static, Beside> {
+fn beside() -> Columns<'static, OqlSummary> {
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &Beside| beside.names.clone().into()),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.total.into())
+        Column::of(names::COLUMNS, |beside: &OqlSummary| beside.names.clone().into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
             .or_null("it is known only once all rows are made"),
     ])
 }

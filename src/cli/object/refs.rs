@@ -15,10 +15,10 @@ use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::{messages, object, paths};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -32,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const NAMED: usize = 5;
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "")];
+const GROUP_BY: &[Keyword<GroupBy>] = &[("class", GroupBy::Class, "")];
 
 /// List the references or referrers of an object
 ///
@@ -41,7 +41,7 @@ const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "")];
 /// References of instances to their class object are counted and not listed; use `instances` to list
 /// them. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RefsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-impl Args {
+impl RefsArgs {
     fn direction(&self) -> Direction {
         if self.incoming { Direction::Incoming } else { Direction::Outgoing }
     }
@@ -79,15 +79,15 @@ impl Args {
 }
 
 /// The object that was meant.
-enum Target {
+enum RefsTarget {
     Object(ObjectIndex),
     /// None; with what is like it, in words.
     None(String),
 }
 
 /// Result of the query.
-struct Found {
-    target: Target,
+struct RefsResult {
+    target: RefsTarget,
     /// Rows, also those that `--top` leaves out.
     total: u64,
     /// The first of the rows.
@@ -99,12 +99,12 @@ struct Found {
     instances: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &RefsArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(std::slice::from_ref(&args.object))?;
     let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let object = match &found.target {
-        Target::Object(object) => *object,
-        Target::None(text) => {
+        RefsTarget::Object(object) => *object,
+        RefsTarget::None(text) => {
             messages::line("error", text);
             if args.group_by.is_some() {
                 nothing(args, &session, groups())?;
@@ -116,11 +116,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let view = View::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
     let first = std::mem::take(&mut found.rows);
-    let about = Beside { of: view.step(object, None), direction: args.direction(), found: &found };
+    let about = RefsSummary { of: view.step(object, None), direction: args.direction(), found: &found };
     if args.group_by.is_some() {
         let summary = session.heap.summary();
         let shown = found.groups.iter().take(args.most());
-        let shown = shown.map(|row| Group { row, class: object::class_name(summary, row.class) });
+        let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
         show(args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
         let refs = Refs::new(&view);
@@ -133,8 +133,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(found.total > 0))
 }
 
-fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
-    let mut found = Found {
+fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<RefsResult> {
+    let mut found = RefsResult {
         target: target(asked.first().unwrap_or(&args.object), heap, graph),
         total: 0,
         rows: Vec::new(),
@@ -142,7 +142,7 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
         root: None,
         instances: None,
     };
-    let Target::Object(object) = found.target else { return Ok(found) };
+    let RefsTarget::Object(object) = found.target else { return Ok(found) };
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
     let refs = Refs::new(&view);
     let direction = args.direction();
@@ -162,12 +162,14 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
 }
 
 /// Finds the object that is meant.
-fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
+fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
     let (summary, text) = (heap.summary(), &object.text);
     match &object.what {
         What::Object(id) => match graph.objects.addresses.index_of(*id) {
-            Some(object) => Target::Object(object),
-            None => Target::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id))),
+            Some(object) => RefsTarget::Object(object),
+            None => {
+                RefsTarget::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id)))
+            }
         },
         What::Classes(pattern) => {
             let matching =
@@ -180,15 +182,15 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
                 found.retain(|(_, name)| pattern.matches_as_written(name));
             }
             match found.as_slice() {
-                [(object, _)] => Target::Object(*object),
-                [] => Target::None(no_class(summary, text)),
+                [(object, _)] => RefsTarget::Object(*object),
+                [] => RefsTarget::None(no_class(summary, text)),
                 several => {
                     let named = several.iter().take(NAMED).map(|(object, name)| {
                         format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
                     });
                     let named: Vec<String> = named.collect();
                     let more = if several.len() > NAMED { ", ..." } else { "" };
-                    Target::None(format!(
+                    RefsTarget::None(format!(
                         "{} classes match {text}: name one, or the ID of its class object: {}{more}",
                         grouped(several.len() as u64),
                         named.join(", ")
@@ -207,14 +209,19 @@ fn no_class(summary: &Summary, text: &str) -> String {
 }
 
 /// Shows the empty answer of an object that was not found.
-fn nothing<R>(args: &Args, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
+fn nothing<R>(args: &RefsArgs, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
     let answer =
         Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
     session.show("refs", &args.output, answer)
 }
 
 /// Shows rows or groups, and what is known of the object itself.
-fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside<'_>) -> anyhow::Result<u64> {
+fn show<R>(
+    args: &RefsArgs,
+    session: &Session,
+    answer: Answer<'_, R>,
+    about: &RefsSummary<'_>,
+) -> anyhow::Result<u64> {
     let of = paths::named(&about.of).describe();
     let what = if args.incoming { "references to" } else { "references of" };
     let mut answer = answer
@@ -232,25 +239,25 @@ fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside
 }
 
 /// The keys beside the rows are made of this.
-struct Beside<'a> {
+struct RefsSummary<'a> {
     of: Step,
     direction: Direction,
-    found: &'a Found,
+    found: &'a RefsResult,
 }
 
 /// The object itself.
-fn of<'a>() -> Column<'a, Option<&'a Beside<'a>>> {
+fn of<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
     let columns = Columns::new(object_columns::named(paths::named));
-    Column::nested(names::OF, columns.fields(), move |about: &Option<&Beside<'a>>| {
+    Column::nested(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
         about.map(|about| columns.record(&about.of)).unwrap_or_default()
     })
     .or_null("no object was found; the other keys beside `rows` are absent then")
 }
 
-fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
+fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
     Columns::new([
         of(),
-        Column::of(names::DIRECTION, |about: &Option<&Beside<'a>>| {
+        Column::of(names::DIRECTION, |about: &Option<&RefsSummary<'a>>| {
             about
                 .map(|about| match about.direction {
                     Direction::Incoming => "incoming",
@@ -258,14 +265,14 @@ fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
                 })
                 .into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&Beside<'a>>| {
+        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&RefsSummary<'a>>| {
             about.map(|about| about.found.total).into()
         }),
-        Column::of(names::ROOT_TEXT, |about: &Option<&Beside<'a>>| {
+        Column::of(names::ROOT_TEXT, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
         .or_null("it is no root, or without `--incoming`"),
-        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&Beside<'a>>| {
+        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.instances).into()
         })
         .or_null("it is no class object, or without `--incoming`"),
@@ -304,29 +311,31 @@ fn rows<'a>() -> Columns<'a, Row> {
     ])
 }
 
-fn named(row: &Row) -> Named<'_> {
-    Named { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
+fn named(row: &Row) -> NamedObject<'_> {
+    NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 
 /// Objects of a class, and its name.
-struct Group<'a> {
+struct RefsGroupLine<'a> {
     row: &'a GroupRow,
     class: Option<&'a str>,
 }
 
-fn groups<'a>() -> Columns<'a, Group<'a>> {
+fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
     Columns::new([
-        Column::of(names::CLASS, |group: &Group<'a>| group.class.into())
+        Column::of(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
             .or_null("the dump does not say")
             .header("class")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|group| group.class.unwrap_or("<unknown class>").to_owned()),
-        Column::of(names::OBJECTS, |group: &Group<'a>| group.row.objects.into()).header("objects").place(2),
-        Column::of(names::SHALLOW_BYTES, |group: &Group<'a>| group.row.shallow_bytes.into())
+        Column::of(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into())
+            .header("objects")
+            .place(2),
+        Column::of(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into())
             .header("shallow")
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |group: &Group<'a>| group.row.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into())
             .header("retained")
             .place(0),
     ])

@@ -16,10 +16,10 @@ use hprof_report::value::{Value, id, list};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{Top, limit};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -36,7 +36,7 @@ const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first, including arrays"),
     ("count", SortBy::Count, "Most copies first; with --duplicates"),
     ("length", SortBy::Length, "Longest first"),
@@ -52,7 +52,7 @@ const SORT: &[Key<SortBy>] = &[
 /// for the first one by object ID. Lengths are those of String.length(). --duplicates shows equal
 /// strings, the bytes they waste and the fields that reference them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StringsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -95,7 +95,7 @@ fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
 
-impl Args {
+impl StringsArgs {
     fn rows(&self) -> Rows {
         if self.duplicates { Rows::Duplicates } else { Rows::Strings }
     }
@@ -137,7 +137,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
     let question = args.question()?;
     // Few rows are made here, where a damaged index is noticed and the question asked again. Many are made while they are
     // written: all that they need is checked before.
@@ -177,7 +177,7 @@ fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
 
-fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
+fn show(args: &StringsArgs, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
     let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
     let reader = Reader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };

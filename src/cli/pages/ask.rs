@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
-use crate::cli::shared::desk::{self, Form, Note, Said};
+use crate::cli::shared::desk::{self, AnswerForm, Note, Said};
 use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
 use hprof_report::grid::Grid;
@@ -138,7 +138,12 @@ impl Ask {
         words
     }
 
-    fn listen(&self, form: Form, limit: usize, format: Option<&str>) -> Result<(Outcome, Said), Failure> {
+    fn listen(
+        &self,
+        form: AnswerForm,
+        limit: usize,
+        format: Option<&str>,
+    ) -> Result<(Outcome, Said), Failure> {
         let (done, said) = desk::listen(form, limit, || cli::answer(&self.words(format)));
         match done {
             Ok(outcome) => {
@@ -153,13 +158,13 @@ impl Ask {
 
     /// Asks for grids.
     pub(crate) fn grids(&self) -> Result<Answered, Failure> {
-        let (_, said) = self.listen(Form::Grid, MAX_DOCUMENT, None)?;
+        let (_, said) = self.listen(AnswerForm::Grid, MAX_DOCUMENT, None)?;
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
     /// Asks for the whole answer in a format for programs.
     pub(crate) fn document(&self, format: &str) -> Result<Vec<u8>, Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some(format))?;
+        let (_, said) = self.listen(AnswerForm::Bytes, MAX_ANSWER, Some(format))?;
         if !said.bytes.is_empty() {
             return Ok(said.bytes);
         }
@@ -170,13 +175,13 @@ impl Ask {
 
     /// Asks for the answer in another format.
     pub(crate) fn format(&self, format: &str) -> Result<(Vec<u8>, Vec<Note>), Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some(format))?;
+        let (_, said) = self.listen(AnswerForm::Bytes, MAX_DOCUMENT, Some(format))?;
         Ok((said.bytes, said.notes))
     }
 
     /// Asks for the JSON document, to make a page of it.
     pub(crate) fn json(&self) -> Result<(Json, Vec<Note>), Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some("json"))?;
+        let (_, said) = self.listen(AnswerForm::Bytes, MAX_DOCUMENT, Some("json"))?;
         match serde_json::from_slice(&said.bytes) {
             Ok(document) => Ok((document, said.notes)),
             // A command that finds nothing may write nothing.

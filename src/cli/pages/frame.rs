@@ -8,7 +8,7 @@ use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
-use super::request::{Form, Request};
+use super::request::{ReplyForm, Request};
 use super::site::{Has, Site};
 
 /// A page before it is put into its frame.
@@ -192,7 +192,7 @@ pub(crate) fn whole(ask: &Ask, request: &Request<'_>) -> Markup {
 pub(crate) fn formats(request: &Request<'_>) -> Markup {
     html! {
         p.formats {
-            a href=(request.href_as(Form::Json)) { "JSON" } " · " a href=(request.href_as(Form::Csv)) { "CSV" }
+            a href=(request.href_as(ReplyForm::Json)) { "JSON" } " · " a href=(request.href_as(ReplyForm::Csv)) { "CSV" }
         }
     }
 }

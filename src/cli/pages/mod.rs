@@ -13,8 +13,8 @@ pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;
 mod listings;
-pub(crate) mod names;
 mod object;
+pub(crate) mod object_links;
 mod of_class;
 pub(crate) mod overview;
 pub(crate) mod picture;
@@ -34,7 +34,7 @@ use hprof_report::escape;
 use ask::{Ask, Failure};
 use frame::Page;
 use listings::Listing;
-use request::{Form, MAX_TARGET, Request};
+use request::{MAX_TARGET, ReplyForm, Request};
 use site::{Has, Site};
 
 /// What a request gets.
@@ -78,7 +78,7 @@ impl Reply {
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
-    match Form::of_path(&page).0 {
+    match ReplyForm::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
         | "finalizers" | "loaders" => true,
         // What is counted in the summary is at hand.
@@ -101,14 +101,14 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
         return Reply::json_error(414, &failure);
     }
     let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
-    if wants_json && request.form == Form::Page {
-        request.form = Form::Json;
+    if wants_json && request.form == ReplyForm::Page {
+        request.form = ReplyForm::Json;
     }
     if request.page().is_empty() && request.path.len() <= 1 {
         let has = has(&request);
         return Reply::to(request.href(if has.heap { "overview" } else { "recording" }));
     }
-    if request.form != Form::Page {
+    if request.form != ReplyForm::Page {
         return document(&request, wants_json);
     }
     if request.page() == "search"
@@ -123,7 +123,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
 
 /// The answer of a page for programs. What is wrong with it is told as `wants_json` says.
 fn document(request: &Request<'_>, wants_json: bool) -> Reply {
-    let (site, is_csv) = (request.site, request.form == Form::Csv);
+    let (site, is_csv) = (request.site, request.form == ReplyForm::Csv);
     let tells_json = wants_json || !is_csv;
     let Some(ask) = question(request) else { return nothing(site, request.number, tells_json) };
     let (format, content_type) = if is_csv { ("csv", CSV) } else { ("json", JSON) };

@@ -10,7 +10,7 @@ use hprof_report::number::{grouped, human_bytes};
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{called, id, named, object, simple};
+use super::object_links::{called, id, named, object, simple};
 use super::request::Request;
 
 /// Elements of an array or a collection on a page.

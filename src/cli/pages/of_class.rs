@@ -10,7 +10,7 @@ use hprof_report::number::{grouped, human_bytes};
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{id, simple};
+use super::object_links::{id, simple};
 use super::request::Request;
 
 /// Instances on the page.

@@ -10,7 +10,7 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::object;
+use super::object_links::object;
 use super::picture;
 use super::request::Request;
 use super::suspects;
@@ -38,7 +38,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
-            (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))
+            (picture::figure(request, picture::PictureForm::Treemap, None, picture::SMALL))
         }
         section { h2 { "What retains most" } (largest(row, &links)) }
         (odd(row))

@@ -18,12 +18,12 @@ use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
-use super::names::{called as name_of, id as id_of, simple};
+use super::object_links::{called as name_of, id as id_of, simple};
 use super::request::Request;
 
 /// Which picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PictureForm {
     Treemap,
     Icicle,
 }
@@ -46,8 +46,8 @@ pub(crate) fn ask(request: &Request<'_>) -> Ask {
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (form, path, other) = match request.page() {
-        "icicle" => (Form::Icicle, "icicle", ("treemap", "Treemap")),
-        _ => (Form::Treemap, "treemap", ("icicle", "Icicle")),
+        "icicle" => (PictureForm::Icicle, "icicle", ("treemap", "Treemap")),
+        _ => (PictureForm::Treemap, "treemap", ("icicle", "Icicle")),
     };
     let of = request.one("of");
     let query = of.map(|of| format!("?of={}", hprof_report::html::encoded(of))).unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (legend())
         (frame::whole(&ask, request))
     };
-    Page::new(path, if form == Form::Treemap { "Treemap" } else { "Icicle" }, body)
+    Page::new(path, if form == PictureForm::Treemap { "Treemap" } else { "Icicle" }, body)
 }
 
 /// Where the picture is in the tree: the path of the zoom.
@@ -95,7 +95,7 @@ fn legend() -> Markup {
 }
 
 /// The picture, in a frame that says what it is of.
-pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas: Canvas) -> Markup {
+pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
     match area(request.site, request.dump, of) {
         Ok((Some((area, names)), notes)) => html! {
@@ -108,12 +108,12 @@ pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas
 }
 
 /// The areas of a picture, and the names of their classes.
-type Picture = (Area, Names);
+type Picture = (Area, PictureNames);
 
 /// Names of the classes of a picture.
-pub(crate) struct Names(Vec<String>);
+pub(crate) struct PictureNames(Vec<String>);
 
-impl Names {
+impl PictureNames {
     fn of(&self, class: Option<ClassNumber>) -> &str {
         class.and_then(|class| self.0.get(class.0 as usize)).map_or("?", String::as_str)
     }
@@ -122,15 +122,15 @@ impl Names {
 /// The picture of an area. What leads to where it is already is no link.
 pub(crate) fn figure_of(
     area: &Area,
-    names: &Names,
-    form: Form,
+    names: &PictureNames,
+    form: PictureForm,
     canvas: Canvas,
     of: Option<&str>,
     links: &Links,
 ) -> Markup {
     let zoom = match form {
-        Form::Treemap => "treemap",
-        Form::Icicle => "icicle",
+        PictureForm::Treemap => "treemap",
+        PictureForm::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
     let here = of.and_then(|of| hprof_query::objects::selection::object_id(of).ok());
@@ -139,8 +139,8 @@ pub(crate) fn figure_of(
     html! {
         figure data-part="picture" tabindex="0" aria-label="Picture" {
             @match form {
-                Form::Treemap => (picture::treemap(&node, canvas)),
-                Form::Icicle => (picture::icicle(&node, canvas)),
+                PictureForm::Treemap => (picture::treemap(&node, canvas)),
+                PictureForm::Icicle => (picture::icicle(&node, canvas)),
             }
         }
     }
@@ -154,7 +154,7 @@ pub(crate) fn area(
 ) -> anyhow::Result<(Option<Picture>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
     let (done, said) =
-        desk::listen(desk::Form::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
+        desk::listen(desk::AnswerForm::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
     let (_, graph, found) = done?;
     ensure_right(&graph)?;
     Ok((found, said.notes))
@@ -176,12 +176,12 @@ fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result
     Ok(Some((area, names(heap.summary()))))
 }
 
-fn names(summary: &Summary) -> Names {
-    Names(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
+fn names(summary: &Summary) -> PictureNames {
+    PictureNames(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
 }
 
 /// What an object of a picture is called: its class, or of a class object the class that it is.
-fn called(names: &Names, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
+fn called(names: &PictureNames, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
     match represents {
         Some(of) => format!("class {}", simple(names.of(Some(of)))),
         None => simple(names.of(class)).to_owned(),
@@ -191,7 +191,7 @@ fn called(names: &Names, class: Option<ClassNumber>, represents: Option<ClassNum
 /// An area as a box; boxes of what was merged lead to the object that they are below.
 fn node(
     area: &Area,
-    names: &Names,
+    names: &PictureNames,
     whole: u64,
     above: Option<ObjectId>,
     zoom: &dyn Fn(ObjectId) -> Option<String>,

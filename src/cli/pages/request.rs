@@ -27,18 +27,18 @@ pub(crate) struct Request<'a> {
     pub(crate) path: Vec<String>,
     query: Vec<(String, String)>,
     /// As what the answer is wanted.
-    pub(crate) form: Form,
+    pub(crate) form: ReplyForm,
 }
 
 /// What an answer is sent as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReplyForm {
     Page,
     Json,
     Csv,
 }
 
-impl Form {
+impl ReplyForm {
     /// What the path of a target ends with, and the path without it.
     pub(crate) fn of_path(path: &str) -> (&str, Self) {
         for form in [Self::Json, Self::Csv] {
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
     /// Reads the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
     pub(crate) fn read(site: &'a Site, target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (path, form) = Form::of_path(path);
+        let (path, form) = ReplyForm::of_path(path);
         let mut parts = path.strip_prefix('/')?.split('/');
         // As it is printed: one dump has one path.
         let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
@@ -147,7 +147,7 @@ impl<'a> Request<'a> {
     }
 
     /// The same in another form.
-    pub(crate) fn href_as(&self, form: Form) -> String {
+    pub(crate) fn href_as(&self, form: ReplyForm) -> String {
         format!("{}{}{}", self.own_path(), form.suffix(), self.query_with("", None))
     }
 }

@@ -10,7 +10,7 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{object, simple};
+use super::object_links::{object, simple};
 use super::request::Request;
 
 /// Rows of the small tables of a suspect.

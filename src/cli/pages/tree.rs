@@ -10,7 +10,7 @@ use hprof_report::number::grouped;
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{called, id, named};
+use super::object_links::{called, id, named};
 use super::request::Request;
 
 /// Children of a node on a page.

@@ -70,22 +70,22 @@ pub(super) fn stated<'a, R: 'a>(sums: fn(&R) -> Option<Totals>) -> Column<'a, R>
 }
 
 /// What stands beside rows: how many match and are shown, and `of` what else there is to say.
-pub(super) struct Beside<T> {
+pub(super) struct RecordingSummary<T> {
     pub(super) matching: u64,
     pub(super) shown: usize,
     pub(super) of: T,
 }
 
-pub(super) fn matching<'a, T: 'a>() -> Column<'a, Beside<T>> {
-    Column::of(names::MATCHING.dot(names::ROWS), |beside: &Beside<T>| beside.matching.into())
+pub(super) fn matching<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
+    Column::of(names::MATCHING.dot(names::ROWS), |beside: &RecordingSummary<T>| beside.matching.into())
 }
 
-pub(super) fn left_out<'a, T: 'a>() -> Column<'a, Beside<T>> {
-    Column::of(names::LEFT_OUT, |beside: &Beside<T>| {
+pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
+    Column::of(names::LEFT_OUT, |beside: &RecordingSummary<T>| {
         beside.matching.saturating_sub(beside.shown as u64).into()
     })
 }
 
-pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, Beside<T>> {
-    Column::of(names::DATE, move |beside: &Beside<T>| date(&beside.of).into()).or_null("not stated")
+pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
+    Column::of(names::DATE, move |beside: &RecordingSummary<T>| date(&beside.of).into()).or_null("not stated")
 }

@@ -17,7 +17,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
 use crate::cli::shared::messages;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -31,7 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// of JDK 5 to 8 (java.hprof.txt), so that tools for its reports can read them. The text is streamed.
 /// Dumps of HotSpot contain no allocation sites; SITES is then counted from the objects.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
 
@@ -61,7 +61,7 @@ enum SectionArg {
     Cpu,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(

@@ -2,10 +2,10 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
@@ -17,7 +17,7 @@ use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("samples", SortBy::Samples, "Most samples first; for groups, by self samples"),
     ("total", SortBy::Total, "Most total samples first; with --group-by"),
     ("trace", SortBy::Trace, "By trace serial number"),
@@ -35,10 +35,10 @@ const SORT: &[Key<SortBy>] = &[
 ];
 
 /// What a row stands for: a trace, or a group.
-type Group = Option<GroupBy>;
+type CpuGrouping = Option<GroupBy>;
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<Group>] = &[
+const GROUP_BY: &[Keyword<CpuGrouping>] = &[
     ("trace", None, "Stack trace"),
     ("method", Some(GroupBy::Method), "Method, regardless of its callers"),
     ("class", Some(GroupBy::Class), "Class"),
@@ -51,7 +51,7 @@ const GROUP_BY: &[Key<Group>] = &[
 /// including those of traces that the agent omitted. With --group-by, a row counts the samples in which
 /// the group was running (self) and those in which it occurs anywhere in the trace (total).
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CpuArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -88,7 +88,7 @@ pub(crate) struct Args {
         default_value = "trace",
         help_heading = "Output"
     )]
-    group_by: Group,
+    group_by: CpuGrouping,
 
     #[command(flatten)]
     stack: StackArgs,
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), SortBy::Trace) => {
@@ -138,18 +138,18 @@ fn note(profile: &Profile, input: &RecordedInput) {
 }
 
 /// Says that there are samples, and none that matches.
-fn nothing(args: &Args, profile: &Profile, question: &Question, matching: u64) {
+fn nothing(args: &CpuArgs, profile: &Profile, question: &Question, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
         no_match::note(&args.input, "sample", &question.filter, &profile.traces);
     }
 }
 
-fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Result<Outcome> {
+fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &Question) -> anyhow::Result<Outcome> {
     let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::Answer { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
-    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "traces")
@@ -165,7 +165,7 @@ fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Re
 
 fn by_group(
     recorded: &Recorded,
-    args: &Args,
+    args: &CpuArgs,
     question: &Question,
     group_by: GroupBy,
 ) -> anyhow::Result<Outcome> {
@@ -173,7 +173,7 @@ fn by_group(
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::Answer { rows, matching, samples: sum } =
         cpu::grouped(samples, &profile.traces, question, group_by);
-    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
@@ -227,15 +227,19 @@ fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
 }
 
 /// All samples, and the number of those that match.
-type Found<'a> = (&'a Samples, u64);
+type SampleTotals<'a> = (&'a Samples, u64);
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.0.total.into()),
+        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+            beside.of.0.total.into()
+        }),
         columns::matching(),
-        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.1.into()),
+        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+            beside.of.1.into()
+        }),
         columns::left_out(),
-        columns::date(|of: &Found<'a>| of.0.date.as_deref()),
+        columns::date(|of: &SampleTotals<'a>| of.0.date.as_deref()),
     ])
 }
 

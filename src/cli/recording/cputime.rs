@@ -2,9 +2,9 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
@@ -16,8 +16,8 @@ use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
-use super::columns::{self, Beside};
-use super::times::{self, Of};
+use super::columns::{self, RecordingSummary};
+use super::times::{self, TimeKind};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt
@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.prof --calls --sort time";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("time", SortBy::Time, "Most time first"),
     ("count", SortBy::Count, "Most calls first"),
     ("trace", SortBy::Trace, "By trace serial number; not for calls, which have none"),
@@ -39,7 +39,7 @@ const SORT: &[Key<SortBy>] = &[
 /// callee with cpu=old. CPU TIME states percentages; the milliseconds of a row are estimated from them.
 /// For sampled CPU time, use `cpu`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CputimeArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &CputimeArgs) -> anyhow::Result<Outcome> {
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
@@ -85,11 +85,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return show_calls(&recorded, args, &question);
     }
     let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&args.input, &recorded, Of::CpuTime, &question, &args.shown)
+    times::show(&args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
 /// Says that there is no such table, and what there is instead.
-fn note(profile: &Profile, args: &Args) {
+fn note(profile: &Profile, args: &CputimeArgs) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
         (true, _) => "the file contains CPU TIME: omit --calls",
@@ -103,9 +103,9 @@ fn note(profile: &Profile, args: &Args) {
 const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
 
 /// Shows the calls of cpu=old.
-fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyhow::Result<Outcome> {
+fn show_calls(recorded: &Recorded, args: &CputimeArgs, question: &CallQuestion) -> anyhow::Result<Outcome> {
     let cputime::Answer { rows, matching } = cputime::calls(&recorded.profile.calls, question);
-    let beside = Beside { matching, shown: rows.len(), of: () };
+    let beside = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
         .beside(&beside_calls(), &beside)
         .matching(matching, "calls")
@@ -156,7 +156,7 @@ fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
     Columns::new(columns)
 }
 
-fn beside_calls() -> Columns<'static, Beside<()>> {
+fn beside_calls() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([
         Column::of(names::TOTAL, |_| Value::Null).or_null("always"),
         columns::matching(),
@@ -167,7 +167,7 @@ fn beside_calls() -> Columns<'static, Beside<()>> {
 
 pub(crate) fn declared() -> Vec<Declared> {
     vec![
-        times::declared(Of::CpuTime),
+        times::declared(TimeKind::CpuTime),
         Declared {
             command: "cputime",
             variant: "`--calls`",

@@ -19,10 +19,10 @@ use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
 use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::{messages, output};
 
 use super::no_match;
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
 /// The words of `--data`.
-const DATA: &[Key<Of>] = &[
+const DATA: &[Keyword<Of>] = &[
     ("cpu", Of::Cpu, "CPU SAMPLES"),
     ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
     ("live", Of::Live, "Allocation sites, only live objects"),
@@ -44,11 +44,11 @@ const DATA: &[Key<Of>] = &[
 ];
 
 /// The words of `--unit`.
-const UNIT: &[Key<SiteUnit>] =
+const UNIT: &[Keyword<SiteUnit>] =
     &[("bytes", SiteUnit::Bytes, "Bytes"), ("objects", SiteUnit::Objects, "Number of objects")];
 
 /// The words of `--colors`.
-const COLORS: &[Key<Palette>] = &[
+const COLORS: &[Keyword<Palette>] = &[
     ("hot", Palette::Hot, "Red to yellow"),
     ("mem", Palette::Mem, "Green to blue"),
     ("io", Palette::Io, "Shades of blue"),
@@ -69,7 +69,7 @@ const COLORS: &[Key<Palette>] = &[
 /// shows the classes of the objects without stacks. With --baseline, a differential flame graph: widths
 /// are of the file, colors of the difference to an older one.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -166,7 +166,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(Opened::open(input, args.data)?);
+        files.push(OpenedRecording::open(input, args.data)?);
     }
     let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
@@ -194,7 +194,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         false => Outcome::No,
     };
     let Some(of) = found else {
-        let lacks = |file: &&Opened| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
+        let lacks =
+            |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
         files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
         if !files.iter().any(|file| lacks(&file)) {
             args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
@@ -225,13 +226,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// A file, and what it holds.
-struct Opened {
+struct OpenedRecording {
     input: RecordedInput,
     recorded: Recorded,
     held: Vec<Of>,
 }
 
-impl Opened {
+impl OpenedRecording {
     fn open(input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
         let mut recorded = input.open(Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
@@ -267,7 +268,7 @@ impl Opened {
     }
 }
 
-fn question(args: &Args, of: Of) -> Question {
+fn question(args: &FlamegraphArgs, of: Of) -> Question {
     Question {
         of,
         unit: args.unit,
@@ -280,7 +281,7 @@ fn question(args: &Args, of: Of) -> Question {
     }
 }
 
-fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
+fn write(args: &FlamegraphArgs, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
     let render = |out: &mut dyn Write| match args.format {
         FormatArg::Folded => folded::write(out, stacks),
         FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
@@ -303,7 +304,7 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
     out.into_inner().map_err(io::IntoInnerError::into_error).context(name)?.commit()
 }
 
-fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
+fn look(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> Look {
     let default = match of {
         Of::Cpu | Of::CpuTime => Palette::Hot,
         Of::Allocated | Of::Live => Palette::Mem,
@@ -323,7 +324,7 @@ fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
 }
 
 /// The file's name, without the names of folders, and what is shown.
-fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
+fn title(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
     }
@@ -340,7 +341,7 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
 }
 
 /// What has to be known of the picture.
-fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
+fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
     let note = |text: &str| messages::line("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));

@@ -2,9 +2,9 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
@@ -18,7 +18,7 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::value::Value;
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("live", SortBy::Live, "Most live bytes first"),
     ("live-instances", SortBy::LiveInstances, "Most live instances first"),
     ("allocated", SortBy::Allocated, "Most allocated bytes first"),
@@ -43,7 +43,7 @@ const SORT: &[Key<SortBy>] = &[
 /// the HPROF agent recorded (ALLOC SITES, or SITES in a text report). In a dump without them, counts
 /// the objects of the heap dump by class and trace; freed objects are then unknown.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SitesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
     let mut recorded = args.input.open(Want { sites: true, traces: true })?;
     args.input.count_sites(&mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sites::Answer { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(&recorded, args);
-    let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
+    let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching.rows, "sites")
@@ -109,13 +109,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says that no site matches.
-fn nothing(args: &Args, sites: &Sites, traces: &Traces) {
+fn nothing(args: &SitesArgs, sites: &Sites, traces: &Traces) {
     let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
     no_match::note(&args.input, "allocation site", &filter, traces);
     no_match::classes(&args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
 }
 
-fn notes(recorded: &Recorded, args: &Args) {
+fn notes(recorded: &Recorded, args: &SitesArgs) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
         Some(Origin::Objects) => args.input.note(
@@ -166,29 +166,31 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
 }
 
 /// The sites of the file, and sums over those that match.
-type Found<'a> = (Option<&'a Sites>, Totals);
+type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     let mut columns = vec![
-        columns::stated(|beside: &Beside<Found<'a>>| {
+        columns::stated(|beside: &RecordingSummary<SiteTotals<'a>>| {
             let total = beside.of.0.and_then(|sites| sites.total.as_ref());
             total.map(|total| sites::totals(std::iter::once(total)))
         }),
         columns::matching(),
     ];
-    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &Beside<Found<'a>>| beside.of.1));
+    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &RecordingSummary<SiteTotals<'a>>| {
+        beside.of.1
+    }));
     columns.extend([
         columns::left_out(),
-        Column::of(names::ORIGIN, |beside: &Beside<Found<'a>>| {
+        Column::of(names::ORIGIN, |beside: &RecordingSummary<SiteTotals<'a>>| {
             beside.of.0.map(|sites| sites.origin.name()).into()
         })
         .or_null("there are no sites"),
-        Column::of(names::ORDERED_BY, |beside: &Beside<Found<'a>>| {
+        Column::of(names::ORDERED_BY, |beside: &RecordingSummary<SiteTotals<'a>>| {
             let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
             beside.of.0.map(by).into()
         })
         .or_null("there are no sites"),
-        columns::date(|of: &Found<'a>| of.0.and_then(|sites| sites.date.as_deref())),
+        columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)
 }

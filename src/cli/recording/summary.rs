@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
@@ -31,7 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Shows HEAP SUMMARY, CONTROL SETTINGS and the number of recorded threads, traces, sites and samples,
 /// of a binary dump or a text report. Use `info` for the heap dump itself.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SummaryArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -39,9 +39,9 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &SummaryArgs) -> anyhow::Result<Outcome> {
     let opened = args.input.open(Want { sites: true, traces: false })?;
-    let facts = Facts::new(&opened);
+    let facts = RecordingFacts::new(&opened);
     let lines = Section::Table(Builder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
     opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Figures, wherever they come from.
-struct Facts<'a> {
+struct RecordingFacts<'a> {
     profile: &'a Profile,
     recorded: summary::Recorded,
     heap: Option<HeapFacts>,
@@ -76,7 +76,7 @@ struct HeapFacts {
     roots: u64,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> RecordingFacts<'a> {
     /// Returns whether there is a heap dump, and nothing that an agent recorded.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
@@ -135,34 +135,34 @@ fn text_heap(report: &TextReport) -> Option<HeapFacts> {
 const ALLOCATION_TRACES: u32 = 1;
 const CPU_SAMPLING: u32 = 2;
 
-fn columns<'a>() -> Columns<'a, Facts<'a>> {
+fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
     let count = |name: Name, of: fn(&summary::Recorded) -> u64| {
-        Column::of(name, move |facts: &Facts<'a>| of(&facts.recorded).into())
+        Column::of(name, move |facts: &RecordingFacts<'a>| of(&facts.recorded).into())
     };
     Columns::new([
-        Column::of(names::CREATED, |facts: &Facts<'a>| facts.profile.created.as_deref().into())
+        Column::of(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
             .or_null("not stated"),
-        Column::of(names::FORMAT, |facts: &Facts<'a>| {
+        Column::of(names::FORMAT, |facts: &RecordingFacts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
         .or_null("`cpu=old` states none"),
-        Column::of(names::RUN, |facts: &Facts<'a>| facts.runs.map(|(run, _)| run).into())
+        Column::of(names::RUN, |facts: &RecordingFacts<'a>| facts.runs.map(|(run, _)| run).into())
             .or_null("not a text"),
-        Column::of(names::RUNS, |facts: &Facts<'a>| facts.runs.map(|(_, runs)| runs).into())
+        Column::of(names::RUNS, |facts: &RecordingFacts<'a>| facts.runs.map(|(_, runs)| runs).into())
             .or_null("not a text"),
         Column::records(
             names::HEAP_SUMMARIES,
             Columns::new(columns::allocated(None, sums)),
-            |facts: &Facts<'a>| &facts.profile.heap_summaries,
+            |facts: &RecordingFacts<'a>| &facts.profile.heap_summaries,
         ),
-        Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &Facts<'a>| {
+        Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &RecordingFacts<'a>| {
             &facts.profile.settings
         }),
         count(names::TRACES, |recorded| recorded.traces),
         count(names::FRAME_COUNT, |recorded| recorded.frames),
         count(names::THREADS_STARTED, |recorded| recorded.threads_started),
         count(names::THREADS_ENDED, |recorded| recorded.threads_ended),
-        Column::record(names::SITES, site_columns(), |facts: &Facts<'a>| facts.recorded.sites)
+        Column::record(names::SITES, site_columns(), |facts: &RecordingFacts<'a>| facts.recorded.sites)
             .or_null("none were recorded"),
         part(names::CPU_SAMPLES, names::SAMPLES, |facts| facts.recorded.samples),
         part(names::CPU_TIME, names::TOTAL_MS, |facts| facts.recorded.cpu_time),
@@ -170,9 +170,9 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
         part(names::CONTENTION, names::TOTAL_MS, |facts| facts.recorded.contention),
         count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
         count(names::WAITS, |recorded| recorded.waits),
-        Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &Facts<'a>| facts.heap)
+        Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
             .or_null("the file, or the run, holds none"),
-        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &Facts<'a>| facts.not_understood.into()),
+        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
 
@@ -180,8 +180,8 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     name: Name,
     sum: Name,
-    of: fn(&Facts<'a>) -> Option<(T, u64)>,
-) -> Column<'a, Facts<'a>> {
+    of: fn(&RecordingFacts<'a>) -> Option<(T, u64)>,
+) -> Column<'a, RecordingFacts<'a>> {
     let columns = Columns::new([
         Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
         Column::of(sum, |part: &(T, u64)| part.0.into()),
@@ -239,7 +239,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 /// The table: a figure a line.
-fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
+fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();
     let mut line = |key: &'static str, value: String| lines.push((key, value));

@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, Question, Row};
@@ -11,19 +11,19 @@ use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 /// What took the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum TimeKind {
     /// CPU TIME: methods.
     CpuTime,
     /// MONITOR TIME: threads that wait to enter monitors.
     Contention,
 }
 
-impl Of {
+impl TimeKind {
     fn command(self) -> &'static str {
         match self {
             Self::CpuTime => "cputime",
@@ -52,7 +52,7 @@ impl Of {
 pub(super) fn show(
     input: &RecordedInput,
     recorded: &Recorded,
-    of: Of,
+    of: TimeKind,
     question: &Question,
     StackedOutput { stack, output, .. }: &StackedOutput,
 ) -> anyhow::Result<Outcome> {
@@ -60,7 +60,7 @@ pub(super) fn show(
     let stated = of.stated(&recorded.profile);
     let (rows, total_ms) = stated.map_or((&[][..], 0), |stated| (&stated.rows[..], stated.total_ms));
     let cputime::Answer { rows, matching } = cputime::times(rows, total_ms, traces, question);
-    let beside = Beside { matching, shown: rows.len(), of: stated };
+    let beside = RecordingSummary { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
@@ -84,7 +84,7 @@ fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
     row.time.name.as_deref().or(row.method.as_deref())
 }
 
-fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row<'a>> {
+fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row<'a>> {
     let [self_percent, accumulated_percent] =
         columns::percents(|row: &Row<'a>| row.time.self_percent, |row| row.time.accumulated_percent);
     let mut columns = vec![
@@ -98,12 +98,12 @@ fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row
         column.header(of.title()).place(columns::NAME).fit(Fit::Shorten { priority: 0 })
     };
     match of {
-        Of::CpuTime => columns.push(
+        TimeKind::CpuTime => columns.push(
             name(Column::of(names::METHOD, |row: &Row<'a>| method(row).into()))
                 .or_null("the trace has no frame")
                 .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
         ),
-        Of::Contention => columns.extend([
+        TimeKind::Contention => columns.extend([
             name(Column::of(names::MONITOR, |row: &Row<'a>| row.time.name.as_deref().into()))
                 .or_null("not stated")
                 .cell(|row| {
@@ -125,9 +125,9 @@ fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.time.trace)))
 }
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Option<&'a Times>>> {
+fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &Beside<Option<&'a Times>>| {
+        Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &RecordingSummary<Option<&'a Times>>| {
             beside.of.map(|stated| stated.total_ms).into()
         })
         .or_null("the file holds no such times"),
@@ -137,14 +137,14 @@ fn beside_columns<'a>() -> Columns<'a, Beside<Option<&'a Times>>> {
     ])
 }
 
-pub(super) fn declared(of: Of) -> Declared {
+pub(super) fn declared(of: TimeKind) -> Declared {
     let (variant, about) = match of {
-        Of::CpuTime => (
+        TimeKind::CpuTime => (
             "",
             "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` is there with \
              `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
-        Of::Contention => (
+        TimeKind::Contention => (
             "Contention",
             "MONITOR TIME: the default if the file holds it. A row is a trace in which threads had to wait for a monitor. \
              Rows are in the order of the file, which is by time. `frames` is there with `--stack` only; in CSV it is a \

@@ -5,7 +5,7 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{self, Stack};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
@@ -18,7 +18,7 @@ use hprof_report::answer::{Answer, Declared, Line, NoRows};
 use hprof_report::column::{Align, Column, Columns};
 use hprof_report::{Format, escape};
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -37,7 +37,7 @@ const INDENT: usize = 4;
 /// Lists the traces in file order. Allocation sites and CPU samples reference a trace by its serial
 /// number.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TracesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let mut recorded = args.input.open(Want { sites: false, traces: true })?;
     if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let threads = traces::started_threads(profile);
     let shown = rows.len();
-    let rows = rows.into_iter().enumerate().map(|(at, trace)| Row {
+    let rows = rows.into_iter().enumerate().map(|(at, trace)| TraceLine {
         trace,
         thread: threads.get(&trace.thread).copied(),
         stack: Stack::new(&profile.traces, trace.serial, args.depth),
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         recorded.show("traces", &args.output, Answer::new(frame_columns(), rows))?;
     } else {
         let answer = Answer::new(columns(), rows)
-            .beside(&beside_columns(), &Beside { matching, shown, of: () })
+            .beside(&beside_columns(), &RecordingSummary { matching, shown, of: () })
             .below(|row| {
                 let gap = (!row.is_last).then(|| Line { indent: 0, text: String::new() });
                 row.stack.lines(INDENT).into_iter().chain(gap).collect()
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A trace, the thread that it is of, and its frames.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct TraceLine<'a> {
     trace: &'a Trace,
     thread: Option<&'a StartedThread>,
     stack: Stack<'a>,
@@ -128,12 +128,12 @@ struct Row<'a> {
 
 /// A line of CSV: a frame of a trace, from 0 for the innermost.
 struct FrameRow<'a> {
-    row: Row<'a>,
+    row: TraceLine<'a>,
     depth: usize,
     frame: &'a Frame,
 }
 
-impl Row<'_> {
+impl TraceLine<'_> {
     /// The serial number of the thread, if the trace has one.
     fn serial(&self) -> Option<u32> {
         Some(self.trace.thread).filter(|thread| *thread != 0)
@@ -162,17 +162,17 @@ fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>
     ]
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
-    let [serial, name] = thread(Row::serial, Row::name);
+fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
+    let [serial, name] = thread(TraceLine::serial, TraceLine::name);
     Columns::new([
-        Column::table("", Align::Left, Row::title),
-        Column::of(names::TRACE, |row: &Row<'a>| row.trace.serial.into()),
+        Column::table("", Align::Left, TraceLine::title),
+        Column::of(names::TRACE, |row: &TraceLine<'a>| row.trace.serial.into()),
         serial,
         name,
-        Column::of(names::PHASE, |row: &Row<'a>| row.trace.phase.as_deref().into())
+        Column::of(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
             .or_null("not stated; only texts state it"),
-        stack::frames(|row: &Row<'a>| row.stack),
-        Column::of(names::FRAMES_LEFT_OUT, |row: &Row<'a>| row.stack.left_out().into()),
+        stack::frames(|row: &TraceLine<'a>| row.stack),
+        Column::of(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
     ])
 }
 
@@ -186,7 +186,7 @@ fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     Columns::new(columns)
 }
 
-fn beside_columns() -> Columns<'static, Beside<()>> {
+fn beside_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([columns::matching(), columns::left_out()])
 }
 

@@ -8,7 +8,7 @@ use super::sections::Section;
 use super::{About, MAX_BYTES};
 use crate::cli::pages::ask::{Answered, Ask, Failure};
 use crate::cli::pages::document::Look;
-use crate::cli::pages::names::called;
+use crate::cli::pages::object_links::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use hprof_query::dictionary::names;
 use hprof_report::escape;
@@ -199,7 +199,7 @@ fn suspects_of(document: &Json) -> Markup {
 fn treemap(about: &About) -> Markup {
     match picture::area(&about.site, about.dump(), None) {
         Ok((Some((area, names)), _)) => {
-            let form = picture::Form::Treemap;
+            let form = picture::PictureForm::Treemap;
             picture::figure_of(&area, &names, form, picture::LARGE, None, &Links::none())
         }
         Ok((None, _)) => html! { p { "Nothing is reachable." } },

@@ -42,7 +42,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// hold, texts, numbers, map keys, names of threads and class loaders, properties and arguments.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
-pub(crate) struct Args {
+pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: Input,
 
@@ -111,7 +111,7 @@ impl About {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != Format::Html || args.output.is_some() || !io::stdout().is_terminal(),
         "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
@@ -157,7 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Looks what is in the file. What cannot be opened ends here.
-fn about(args: &Args) -> anyhow::Result<About> {
+fn about(args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let mut about = About {
         site,

@@ -13,7 +13,7 @@ use hprof_report::number::{grouped, percent};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// `histo --retained` do not count such values. With several selections, the last row is the retained
 /// size of all of them together. Exact: it is what no GC root leads to without the set.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RetainedArgs {
     #[command(flatten)]
     input: Input,
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<Outcome> {
     let selections = args.input.settled(&args.selections)?;
     let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
@@ -60,13 +60,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total.objects > 0))
 }
 
-fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
+fn show(args: &RetainedArgs, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
-    let together = || Line { selection: None, retained: total };
+    let together = || RetainedLine { selection: None, retained: total };
     // What several retain together does not follow from the rows.
     let last = (rows.len() > 1 && args.output.format() == Format::Csv).then(together);
     let lines = args.selections.iter().zip(rows);
-    let lines = lines.map(|(selection, row)| Line { selection: Some(&selection.text), retained: *row });
+    let lines =
+        lines.map(|(selection, row)| RetainedLine { selection: Some(&selection.text), retained: *row });
     let mut answer = Answer::new(columns(whole), lines.chain(last)).beside(&beside(), &together());
     if rows.len() > 1 {
         answer = answer.total([
@@ -102,34 +103,40 @@ fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) 
 }
 
 /// What a selection retains, or `None`: all of them together.
-struct Line<'a> {
+struct RetainedLine<'a> {
     selection: Option<&'a str>,
     retained: Retained,
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64) -> Columns<'a, RetainedLine<'a>> {
     Columns::new([
-        Column::of(names::SELECTION, |line: &Line<'a>| line.selection.into())
+        Column::of(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into())
             .or_null("in `total`")
             .header("selection")
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECTS, |line: &Line<'a>| line.retained.objects.into()).header("objects").place(0),
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.retained.shallow_bytes.into())
+        Column::of(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into())
+            .header("objects")
+            .place(0),
+        Column::of(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into())
             .header("shallow")
             .place(1),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.retained.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into())
             .header("retained")
             .place(2),
-        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.retained.retained_bytes, whole))
-            .place(3),
-        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.retained.retained_objects.into())
+        Column::table("%", Align::Right, move |line: &RetainedLine<'a>| {
+            percent(line.retained.retained_bytes, whole)
+        })
+        .place(3),
+        Column::of(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into())
             .header("retained objects")
             .place(4),
-        Column::of(names::UNREACHABLE_OBJECTS, |line: &Line<'a>| line.retained.unreachable_objects.into()),
+        Column::of(names::UNREACHABLE_OBJECTS, |line: &RetainedLine<'a>| {
+            line.retained.unreachable_objects.into()
+        }),
     ])
 }
 
-fn beside<'a>() -> Columns<'a, Line<'a>> {
+fn beside<'a>() -> Columns<'a, RetainedLine<'a>> {
     let row = columns(0);
     Columns::new([Column::nested(names::TOTAL, row.fields(), move |total| row.record(total))])
 }

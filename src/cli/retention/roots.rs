@@ -17,8 +17,8 @@ use hprof_report::value::id;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
@@ -37,7 +37,7 @@ const THREAD_WIDTH: usize = 28;
 /// and JNI locals) count as references of the thread, which retains them; they are listed nevertheless.
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RootsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -64,7 +64,7 @@ pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     found.ok_or_else(|| format!("kinds are {}", RootKind::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
     let question = Question {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
@@ -77,9 +77,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
-    let lines = found.rows.iter().map(|row| Line { row, class: object::class_name(summary, row.class) });
+    let lines = found.rows.iter().map(|row| RootLine { row, class: object::class_name(summary, row.class) });
     let answer = Answer::new(columns(whole), lines)
-        .beside(&beside(), &Beside { found: &found, roots })
+        .beside(&beside(), &RootsSummary { found: &found, roots })
         .matching(found.total, "roots")
         .without_rows(NoRows::Nothing);
     let answer = if found.total == 0 {
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says why there are no rows.
-fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+fn nothing(args: &RootsArgs, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
@@ -138,67 +138,70 @@ fn notes(roots: &Roots) {
 }
 
 /// A row, and its class.
-struct Line<'a> {
+struct RootLine<'a> {
     row: &'a Row,
     class: Option<&'a str>,
 }
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64) -> Columns<'a, RootLine<'a>> {
     let [object, class, label] = object_columns::named(named);
     Columns::new([
         object.header("id").place(4),
         class,
         label,
-        Column::of(names::KIND, |line: &Line<'a>| line.row.kind.name().into()).header("kind").place(2),
-        Column::of(names::THREAD, |line: &Line<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
+        Column::of(names::KIND, |line: &RootLine<'a>| line.row.kind.name().into()).header("kind").place(2),
+        Column::of(names::THREAD, |line: &RootLine<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
             .or_null("the kind has none, or it is not in the dump")
             .header("thread")
             .place(3)
             .fit(Fit::Cut { priority: 1 })
             .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
-        Column::of(names::THREAD_NAME, |line: &Line<'a>| {
+        Column::of(names::THREAD_NAME, |line: &RootLine<'a>| {
             line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
         })
         .or_null("likewise, or the dump does not say"),
-        Column::of(names::FRAME_NUMBER, |line: &Line<'a>| line.row.frame.into()).or_null("the root has none"),
-        Column::of(names::LOCATION, |line: &Line<'a>| line.row.location.as_deref().into())
+        Column::of(names::FRAME_NUMBER, |line: &RootLine<'a>| line.row.frame.into())
+            .or_null("the root has none"),
+        Column::of(names::LOCATION, |line: &RootLine<'a>| line.row.location.as_deref().into())
             .or_null("the root has no frame, or the dump does not hold it"),
-        object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+        object_columns::shallow_bytes(|line: &RootLine<'a>| line.row.shallow_bytes),
+        Column::of(names::RETAINED_BYTES, |line: &RootLine<'a>| line.row.retained_bytes.into())
             .header("retained")
             .place(0),
-        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.row.retained_bytes, whole))
+        Column::table("%", Align::Right, move |line: &RootLine<'a>| percent(line.row.retained_bytes, whole))
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
-        object_columns::described(|line: &Line<'a>| {
+        object_columns::described(|line: &RootLine<'a>| {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
             named(line).describe_without_id() + &location.unwrap_or_default()
         }),
-        Column::of(names::TIMES, |line: &Line<'a>| line.row.times.into()),
-        Column::of(names::IS_ASSUMED, |line: &Line<'a>| line.row.is_assumed.into()),
+        Column::of(names::TIMES, |line: &RootLine<'a>| line.row.times.into()),
+        Column::of(names::IS_ASSUMED, |line: &RootLine<'a>| line.row.is_assumed.into()),
     ])
 }
 
 /// The keys beside the rows are made of this.
-struct Beside<'a> {
+struct RootsSummary<'a> {
     found: &'a roots::Answer,
     roots: &'a Roots,
 }
 
-fn beside<'a>() -> Columns<'a, Beside<'a>> {
+fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
     let each = kinds(0);
     Columns::new([
-        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &Beside<'a>| {
+        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &RootsSummary<'a>| {
             of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |of: &Beside<'a>| of.found.total.into()),
-        Column::of(names::MISSING_ROOTS, |of: &Beside<'a>| of.roots.missing_objects.into()),
-        Column::of(names::MISSING_THREADS, |of: &Beside<'a>| of.roots.missing_threads.into()),
-        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &Beside<'a>| of.roots.boot_classes_assumed.into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |of: &RootsSummary<'a>| of.found.total.into()),
+        Column::of(names::MISSING_ROOTS, |of: &RootsSummary<'a>| of.roots.missing_objects.into()),
+        Column::of(names::MISSING_THREADS, |of: &RootsSummary<'a>| of.roots.missing_threads.into()),
+        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &RootsSummary<'a>| {
+            of.roots.boot_classes_assumed.into()
+        }),
     ])
 }
 

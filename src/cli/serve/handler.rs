@@ -11,10 +11,10 @@ use axum::routing::any;
 use maud::{DOCTYPE, Markup, html};
 
 use super::access::{Access, Verdict, Why};
-use super::questions::{Found, Index, Job, Key, Questions, Stage, State};
+use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, Stage};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
-use crate::cli::pages::request::Form;
+use crate::cli::pages::request::ReplyForm;
 use crate::cli::pages::site::Has;
 use crate::cli::pages::{self, Reply, assets};
 use hprof_report::escape;
@@ -134,7 +134,7 @@ impl Inner {
         let number: usize = parts.next().and_then(|number| number.parse().ok()).unwrap_or_default();
         let page = parts.next().unwrap_or_default();
         let is_json = wants_json || path.ends_with(".json");
-        let (page, _) = Form::of_path(page);
+        let (page, _) = ReplyForm::of_path(page);
         let Some(index) = self.questions.index(number) else {
             return sent(&pages::reply(&self.questions.site, "", wants_json));
         };
@@ -156,7 +156,7 @@ impl Inner {
             }
             Index::Ready => {}
         }
-        self.asked(number, Key { target: target.to_owned(), is_json }).await
+        self.asked(number, QuestionKey { target: target.to_owned(), is_json }).await
     }
 
     /// The first page: that of the only dump, or a list.
@@ -174,15 +174,15 @@ impl Inner {
         sent(&pages::dumps(&self.questions.site, &states.collect::<Vec<_>>()))
     }
 
-    async fn asked(&self, number: usize, key: Key) -> Response<Body> {
+    async fn asked(&self, number: usize, key: QuestionKey) -> Response<Body> {
         let is_json = key.is_json;
         let file = file_name(key.path());
         // Programs wait, and who saves a file; people see how far it is.
-        let waits = is_json || Form::of_path(key.path()).1 != Form::Page;
+        let waits = is_json || ReplyForm::of_path(key.path()).1 != ReplyForm::Page;
         let sent = |reply: &Reply| saved(sent(reply), reply, &file);
         let job = match self.questions.ask(key) {
-            Found::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
-            Found::Full => {
+            AskOutcome::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
+            AskOutcome::Full => {
                 let mut response = plain(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "503: too many questions, or answers that clients have not read, at once",
@@ -190,7 +190,7 @@ impl Inner {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
                 return response;
             }
-            Found::Job(job) => job,
+            AskOutcome::Job(job) => job,
         };
         let deadline = if waits { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
         let mut state = job.state.clone();
@@ -206,10 +206,10 @@ impl Inner {
                 next.min(deadline.saturating_duration_since(tokio::time::Instant::now()))
             });
             let done =
-                tokio::time::timeout(next, state.wait_for(|state| matches!(state, State::Done(_)))).await;
+                tokio::time::timeout(next, state.wait_for(|state| matches!(state, JobState::Done(_)))).await;
             match done {
                 Ok(Ok(done)) => {
-                    if let State::Done(reply) = &*done {
+                    if let JobState::Done(reply) = &*done {
                         return sent(&self.readable(number, reply, is_json));
                     }
                 }
@@ -260,9 +260,9 @@ impl Inner {
     /// A page about a question that is not answered yet; it comes again by itself.
     fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
         let stage = match &*job.state.borrow() {
-            State::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
-            State::Running(stage) => stage.clone(),
-            State::Done(_) => Stage::default(),
+            JobState::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
+            JobState::Running(stage) => stage.clone(),
+            JobState::Done(_) => Stage::default(),
         };
         let seconds = job.since.elapsed().as_secs();
         let body = html! {
@@ -385,7 +385,7 @@ fn entered() -> Markup {
 /// The name under which an answer is saved: that of its page.
 fn file_name(path: &str) -> String {
     let page = path.split('/').nth(2).unwrap_or_default();
-    let (page, _) = Form::of_path(page);
+    let (page, _) = ReplyForm::of_path(page);
     let name: String = page.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
     format!("{}.csv", if name.is_empty() { "answer" } else { &name })
 }
@@ -416,15 +416,15 @@ fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
 }
 
 /// An answer's bytes, which no connection copies.
-struct Shared(Arc<Vec<u8>>);
+struct SharedBody(Arc<Vec<u8>>);
 
-impl Shared {
+impl SharedBody {
     fn bytes(reply: &Reply) -> Bytes {
         Bytes::from_owner(Self(reply.body.clone()))
     }
 }
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -433,7 +433,7 @@ impl AsRef<[u8]> for Shared {
 fn sent(reply: &Reply) -> Response<Body> {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response =
-        (status, [(header::CONTENT_TYPE, reply.content_type)], Body::from(Shared::bytes(reply)))
+        (status, [(header::CONTENT_TYPE, reply.content_type)], Body::from(SharedBody::bytes(reply)))
             .into_response();
     if let Some(location) = &reply.location
         && let Ok(location) = HeaderValue::from_str(location)

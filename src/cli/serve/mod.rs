@@ -43,7 +43,7 @@ From another machine, without opening the server to the network:
 /// answers as JSON too: the same path with .json. Nothing is loaded from elsewhere, and nothing is
 /// changed but the index. Index building shows progress; Ctrl-C ends the server.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     /// Heap dumps, and recordings of the HPROF agent
     #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
     dumps: Vec<PathBuf>,
@@ -109,14 +109,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
 }
 
-impl Args {
+impl ServeArgs {
     fn site(&self) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
         Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Outcome> {
     let site = args.site();
     if std::env::var_os(worker::VARIABLE).is_some() {
         return worker::run(&site, args.question_memory);
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     runtime.block_on(serve(args, site))
 }
 
-async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
+async fn serve(args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
     let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
@@ -142,7 +142,7 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     let access =
         access::Access::new(args.allow_remote, [args.host.clone(), vec![args.address.to_string()]].concat())?;
     let url = format!("http://{address}/?token={}", access.token());
-    let limits = questions::Limits {
+    let limits = questions::QuestionLimits {
         time: args.question_time,
         memory: args.question_memory.unwrap_or_else(workers::share_of_memory),
         long: args.questions.into(),
@@ -174,7 +174,7 @@ fn println(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-fn help(address: SocketAddr, args: &Args) {
+fn help(address: SocketAddr, args: &ServeArgs) {
     use crate::cli::shared::messages;
     let port = address.port();
     if args.allow_remote {

@@ -14,8 +14,8 @@ use tokio::sync::{Notify, watch};
 use super::locked;
 use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
-use super::worker::{BASELINE, Question, Said};
-use super::workers::{Heard, Kind, Worker};
+use super::worker::{BASELINE, Said, WorkerRequest};
+use super::workers::{Heard, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
@@ -40,7 +40,7 @@ const MAX_OUTSTANDING_BYTES: usize = 256 << 20;
 
 /// Limits of questions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct QuestionLimits {
     /// For one question.
     pub(super) time: Duration,
     /// Bytes that one question may allocate.
@@ -51,12 +51,12 @@ pub(super) struct Limits {
 
 /// What is asked: the target of a request, and whether JSON is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct QuestionKey {
     pub(super) target: String,
     pub(super) is_json: bool,
 }
 
-impl Key {
+impl QuestionKey {
     /// The path of the target.
     pub(super) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
@@ -73,7 +73,7 @@ pub(super) struct Stage {
 
 /// What became of a question.
 #[derive(Debug, Clone)]
-pub(super) enum State {
+pub(super) enum JobState {
     Waiting,
     Running(Stage),
     Done(Arc<Reply>),
@@ -84,7 +84,7 @@ pub(super) enum State {
 pub(super) struct Job {
     pub(super) number: u64,
     pub(super) since: Instant,
-    pub(super) state: watch::Receiver<State>,
+    pub(super) state: watch::Receiver<JobState>,
     asked_after: Mutex<Instant>,
     cancel: Notify,
 }
@@ -115,7 +115,7 @@ pub(super) enum Index {
 #[derive(Debug)]
 pub(super) struct Questions {
     pub(super) site: Site,
-    limits: Limits,
+    limits: QuestionLimits,
     turns: Turns,
     /// Workers without a question, and since when.
     idle: Mutex<Vec<(Worker, Instant)>>,
@@ -133,8 +133,8 @@ fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
 
 #[derive(Debug, Default)]
 struct Asked {
-    jobs: HashMap<Key, Arc<Job>>,
-    kept: HashMap<Key, Kept>,
+    jobs: HashMap<QuestionKey, Arc<Job>>,
+    kept: HashMap<QuestionKey, Kept>,
     kept_bytes: usize,
     outstanding: OutstandingBodies,
     /// Counts questions, which is when an answer was last wanted.
@@ -153,7 +153,7 @@ struct Kept {
 
 /// What a question finds.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum AskOutcome {
     Answer(Arc<Reply>),
     Job(Arc<Job>),
     /// There are too many.
@@ -162,7 +162,7 @@ pub(super) enum Found {
 
 impl Questions {
     /// Begins to build indexes.
-    pub(super) fn start(site: Site, limits: Limits) -> Arc<Self> {
+    pub(super) fn start(site: Site, limits: QuestionLimits) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (senders, indexes): (Vec<_>, Vec<_>) =
             site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
@@ -231,23 +231,23 @@ impl Questions {
     }
 
     /// Asks, unless it was asked before.
-    pub(super) fn ask(self: &Arc<Self>, key: Key) -> Found {
+    pub(super) fn ask(self: &Arc<Self>, key: QuestionKey) -> AskOutcome {
         let mut asked = locked(&self.asked);
         asked.clock += 1;
         let clock = asked.clock;
         asked.forget_past();
         if let Some(kept) = asked.kept.get_mut(&key) {
             kept.last = clock;
-            return Found::Answer(kept.reply.clone());
+            return AskOutcome::Answer(kept.reply.clone());
         }
         if let Some(job) = asked.jobs.get(&key) {
             job.touch();
-            return Found::Job(job.clone());
+            return AskOutcome::Job(job.clone());
         }
         if asked.jobs.len() >= MAX_QUESTIONS || asked.outstanding.bytes() > MAX_OUTSTANDING_BYTES {
-            return Found::Full;
+            return AskOutcome::Full;
         }
-        let (sender, state) = watch::channel(State::Waiting);
+        let (sender, state) = watch::channel(JobState::Waiting);
         let job = Arc::new(Job {
             number: clock,
             since: Instant::now(),
@@ -261,9 +261,9 @@ impl Questions {
         tokio::spawn(async move {
             let reply = Arc::new(questions.answer(&key, &asked_job, &sender).await);
             questions.keep(key, &reply);
-            let _ = sender.send(State::Done(reply));
+            let _ = sender.send(JobState::Done(reply));
         });
-        Found::Job(job)
+        AskOutcome::Job(job)
     }
 
     /// Gives up a question. `false` if it is not being answered.
@@ -274,7 +274,7 @@ impl Questions {
     }
 
     /// Forgets the question, and keeps its answer.
-    fn keep(&self, key: Key, reply: &Arc<Reply>) {
+    fn keep(&self, key: QuestionKey, reply: &Arc<Reply>) {
         let mut asked = locked(&self.asked);
         asked.jobs.remove(&key);
         let bytes = reply.body.len();
@@ -291,7 +291,7 @@ impl Questions {
     }
 
     /// A worker that was asked: one that is idle, or a new one.
-    async fn asked_worker(&self, question: &Question, kind: Kind) -> anyhow::Result<Worker> {
+    async fn asked_worker(&self, question: &WorkerRequest, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
             let mut idle = locked(&self.idle);
             let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
@@ -312,20 +312,20 @@ impl Questions {
     /// was done of it is lost.
     async fn in_turn(
         &self,
-        key: &Key,
-        state: &watch::Sender<State>,
-        kind: Kind,
+        key: &QuestionKey,
+        state: &watch::Sender<JobState>,
+        kind: WorkerKind,
     ) -> anyhow::Result<Option<Reply>> {
-        let _ = state.send(State::Waiting);
-        let Some(mut turn) = self.turns.take(kind == Kind::Long).await else {
+        let _ = state.send(JobState::Waiting);
+        let Some(mut turn) = self.turns.take(kind == WorkerKind::Long).await else {
             anyhow::bail!("the server ends")
         };
         let (started, time) = (Instant::now(), self.limits.time);
-        let _ = state.send(State::Running(Stage::default()));
-        let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
+        let _ = state.send(JobState::Running(Stage::default()));
+        let question = WorkerRequest::Page { target: key.target.clone(), is_json: key.is_json };
         let mut worker = self.asked_worker(&question, kind).await?;
         // Until when it is a short question.
-        let mut short = (kind == Kind::Short && SHORT < time).then_some(SHORT);
+        let mut short = (kind == WorkerKind::Short && SHORT < time).then_some(SHORT);
         loop {
             // Half of a line may have been heard when it is found to be long.
             let mut hearing = Box::pin(worker.hear());
@@ -350,21 +350,21 @@ impl Questions {
                     return Ok(Some(reply));
                 }
                 Heard::Said(Said::Progress { stage, done, total }) => {
-                    let _ = state.send(State::Running(Stage { name: stage, done, total }));
+                    let _ = state.send(JobState::Running(Stage { name: stage, done, total }));
                 }
                 Heard::Said(_) => {}
             }
         }
     }
 
-    async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
+    async fn answer(&self, key: &QuestionKey, job: &Job, state: &watch::Sender<JobState>) -> Reply {
         let work = async {
             if !is_long(&key.target)
-                && let Some(reply) = self.in_turn(key, state, Kind::Short).await?
+                && let Some(reply) = self.in_turn(key, state, WorkerKind::Short).await?
             {
                 return Ok(reply);
             }
-            let reply = self.in_turn(key, state, Kind::Long).await?;
+            let reply = self.in_turn(key, state, WorkerKind::Long).await?;
             reply.ok_or_else(|| anyhow::anyhow!("its turn was taken back"))
         };
         let forgotten = async {
@@ -410,7 +410,7 @@ impl Asked {
     }
 }
 
-fn given_up(why: &str, limits: Limits) -> Reply {
+fn given_up(why: &str, limits: QuestionLimits) -> Reply {
     let failure = Failure {
         hint: Some(format!(
             "a question may take {} s and {} MiB (--question-time, --question-memory); the shell has no limits",
@@ -424,8 +424,8 @@ fn given_up(why: &str, limits: Limits) -> Reply {
 
 /// Builds the index of a dump. Returns what is wrong with it.
 async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
-    let mut worker = Worker::start(site, None, Kind::Short)?;
-    worker.ask(&Question::Open(number)).await?;
+    let mut worker = Worker::start(site, None, WorkerKind::Short)?;
+    worker.ask(&WorkerRequest::Open(number)).await?;
     loop {
         match worker.hear().await? {
             Heard::Said(Said::Opened(error)) => return Ok(error),

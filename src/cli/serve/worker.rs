@@ -30,7 +30,7 @@ pub(super) const BASELINE: usize = 0;
 
 /// What a worker is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Question {
+pub(super) enum WorkerRequest {
     /// Nothing yet: which dumps are copies of pipes. Comes first, if there are some.
     Copies(Vec<Copied>),
     /// To make a page, or its JSON.
@@ -67,10 +67,10 @@ fn say(said: &Said, body: &[u8]) {
 
 /// Tells the server how far it is.
 #[derive(Default)]
-struct Teller(Mutex<Told>);
+struct Teller(Mutex<ProgressTold>);
 
 #[derive(Default)]
-struct Told {
+struct ProgressTold {
     stage: String,
     done: u64,
     total: u64,
@@ -78,7 +78,7 @@ struct Told {
 }
 
 impl Teller {
-    fn with(&self, change: impl FnOnce(&mut Told) -> bool) {
+    fn with(&self, change: impl FnOnce(&mut ProgressTold) -> bool) {
         let mut told = locked(&self.0);
         let is_new = change(&mut told);
         if is_new || told.last.is_none_or(|last| last.elapsed() >= RATE) {
@@ -119,9 +119,9 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {
-            Question::Copies(copies) => spool::take_over(copies),
-            Question::Page { target, is_json } => answer(site, &target, is_json),
-            Question::Open(number) => {
+            WorkerRequest::Copies(copies) => spool::take_over(copies),
+            WorkerRequest::Page { target, is_json } => answer(site, &target, is_json),
+            WorkerRequest::Open(number) => {
                 let failed = open(site, number).err().map(|error| format!("{error:#}"));
                 say(&Said::Opened(failed), &[]);
             }

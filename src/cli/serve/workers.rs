@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::worker::{LONG, Question, Said, VARIABLE};
+use super::worker::{LONG, Said, VARIABLE, WorkerRequest};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::spool;
@@ -32,12 +32,12 @@ pub(super) struct Worker {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     questions: u32,
-    kind: Kind,
+    kind: WorkerKind,
 }
 
 /// Which questions a worker answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WorkerKind {
     Short,
     /// Those that may take long: others come first where there are not enough processors.
     Long,
@@ -52,9 +52,9 @@ pub(super) enum Heard {
 
 impl Worker {
     /// Starts one. `memory` limits what it may allocate; who builds indexes has a budget of its own.
-    pub(super) fn start(site: &Site, memory: Option<u64>, kind: Kind) -> anyhow::Result<Self> {
+    pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let variable = if kind == Kind::Long { LONG } else { "1" };
+        let variable = if kind == WorkerKind::Long { LONG } else { "1" };
         command.arg("serve").env(VARIABLE, variable).args(&site.options);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
@@ -73,7 +73,7 @@ impl Worker {
     }
 
     /// Which questions it answers.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> WorkerKind {
         self.kind
     }
 
@@ -83,16 +83,16 @@ impl Worker {
     }
 
     /// Asks.
-    pub(super) async fn ask(&mut self, question: &Question) -> anyhow::Result<()> {
+    pub(super) async fn ask(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
         let copies = spool::copies();
         if self.questions == 0 && !copies.is_empty() {
-            self.tell(&Question::Copies(copies.to_vec())).await?;
+            self.tell(&WorkerRequest::Copies(copies.to_vec())).await?;
         }
         self.questions += 1;
         self.tell(question).await
     }
 
-    async fn tell(&mut self, question: &Question) -> anyhow::Result<()> {
+    async fn tell(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
         let line = serde_json::to_string(question)? + "\n";
         Ok(self.stdin.write_all(line.as_bytes()).await?)
     }

@@ -20,7 +20,7 @@ use hprof_report::Format;
 use hprof_report::answer::NoRows;
 use hprof_report::number::counted;
 
-use super::keys::{Key, keys};
+use super::keys::{Keyword, keys};
 use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
 use super::{desk, messages, spool};
@@ -101,7 +101,7 @@ impl IndexDir {
 type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
 
 /// What opens a dump in one of these ways, and says what there is to say.
-type Opened<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
+type Opener<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
 
 /// A question to a dump, which keeps its answer.
 type Ask<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
@@ -299,7 +299,7 @@ impl Input {
 
     fn ask_graph<T: Send>(
         &self,
-        opened: Opened<'_>,
+        opened: Opener<'_>,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         let mut answer = None;
@@ -313,7 +313,7 @@ impl Input {
     /// Asks once, or twice if the index is damaged: the last answer is right.
     fn ask_until_right(
         &self,
-        opened: Opened<'_>,
+        opened: Opener<'_>,
         ask: Ask<'_>,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let (heap, graph) = opened(Heap::open_graph)?;
@@ -429,13 +429,13 @@ enum FormatArg {
 }
 
 /// The words of `--format`.
-const DATA_FORMATS: &[Key<FormatArg>] = &[TABLE, JSON, CSV];
+const DATA_FORMATS: &[Keyword<FormatArg>] = &[TABLE, JSON, CSV];
 /// The same, of commands whose answers have few rows.
-const FORMATS: &[Key<FormatArg>] =
+const FORMATS: &[Keyword<FormatArg>] =
     &[TABLE, JSON, CSV, ("markdown", FormatArg::Markdown, "Markdown for a ticket")];
-const TABLE: Key<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
-const JSON: Key<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
-const CSV: Key<FormatArg> =
+const TABLE: Keyword<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
+const JSON: Keyword<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
+const CSV: Keyword<FormatArg> =
     ("csv", FormatArg::Rows(Format::Csv), "Comma-separated values with a header line");
 
 /// A size, or nothing: an empty variable is as good as none.

@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 40;
 
 /// A command to type next.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct NextCommand {
     /// The command line.
     pub(crate) command: String,
     /// The words of it: they are not broken.
@@ -42,21 +42,26 @@ impl<'a> Commands<'a> {
     }
 
     /// A command line: the command, the dump, the arguments.
-    pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
+    pub(crate) fn step(
+        &self,
+        command: &str,
+        arguments: impl IntoIterator<Item = String>,
+        why: &str,
+    ) -> NextCommand {
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
         // Without these it would answer from another heap dump, or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
         let index_dir = self.index_dir.map(quoted_path);
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
-        Step { command: words.join(" "), words, why: why.to_owned() }
+        NextCommand { command: words.join(" "), words, why: why.to_owned() }
     }
 }
 
 /// The commands as lines, of which none is cut: long ones go on after a backslash.
-pub(crate) fn lines(steps: &[Step], width: usize) -> Vec<String> {
-    let length = |step: &Step| 2 + step.command.chars().count();
-    let fits = |step: &&Step| length(step) + 2 + step.why.chars().count() <= width;
+pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<String> {
+    let length = |step: &NextCommand| 2 + step.command.chars().count();
+    let fits = |step: &&NextCommand| length(step) + 2 + step.why.chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
     let mut lines = vec![String::new(), "Next".to_owned()];
     for step in steps {

@@ -15,7 +15,7 @@ use hprof_report::grid::Grid;
 
 /// In which form answers are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum AnswerForm {
     /// As grids, to be shown on a page.
     Grid,
     /// As the bytes that stdout would get.
@@ -41,7 +41,7 @@ pub(crate) struct Said {
 pub(crate) type Watcher = Arc<dyn Progress + Send + Sync>;
 
 /// A dump that stays open.
-struct Open {
+struct OpenDump {
     path: PathBuf,
     options: Options,
     heap: Arc<Heap>,
@@ -50,13 +50,13 @@ struct Open {
 
 /// Dumps that stay open, and who watches.
 pub(crate) struct Desk {
-    open: Vec<Open>,
+    open: Vec<OpenDump>,
     watcher: Option<Watcher>,
     /// Whether nothing is told of what objects hold.
     hides_values: bool,
     /// Whether an answer was one of a damaged dump.
     saw_damage: bool,
-    asked: Option<(Form, usize, Said)>,
+    asked: Option<(AnswerForm, usize, Said)>,
 }
 
 /// Dumps that stay open at once. What is asked of more opens again.
@@ -76,7 +76,7 @@ pub(crate) fn set_up(watcher: Option<Watcher>, hides_values: bool) {
 }
 
 /// Runs a command and returns what it had to say. At most `limit` bytes of an answer are taken.
-pub(crate) fn listen<T>(form: Form, limit: usize, run: impl FnOnce() -> T) -> (T, Said) {
+pub(crate) fn listen<T>(form: AnswerForm, limit: usize, run: impl FnOnce() -> T) -> (T, Said) {
     with(|desk| desk.asked.replace((form, limit, Said::default())));
     let done = run();
     let said = with(|desk| desk.asked.take()).map(|(_, _, said)| said).unwrap_or_default();
@@ -84,7 +84,7 @@ pub(crate) fn listen<T>(form: Form, limit: usize, run: impl FnOnce() -> T) -> (T
 }
 
 /// The form in which the answer is wanted, if it does not go to stdout.
-pub(crate) fn form() -> Option<Form> {
+pub(crate) fn form() -> Option<AnswerForm> {
     with(|desk| desk.asked.as_ref().map(|(form, ..)| *form))
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn keep(path: &Path, options: &Options, heap: &Arc<Heap>, graph: Opti
             desk.open.remove(0);
         }
         let (path, options) = (path.to_owned(), options.clone());
-        desk.open.push(Open { path, options, heap: heap.clone(), graph: graph.cloned() });
+        desk.open.push(OpenDump { path, options, heap: heap.clone(), graph: graph.cloned() });
         Some(())
     });
 }
@@ -183,7 +183,7 @@ pub(crate) fn forget(path: &Path, options: &Options) {
 }
 
 impl Desk {
-    fn find(&self, path: &Path, options: &Options) -> Option<&Open> {
+    fn find(&self, path: &Path, options: &Options) -> Option<&OpenDump> {
         self.open.iter().find(|open| open.path == path && open.options == *options)
     }
 

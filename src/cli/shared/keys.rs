@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A word of an option: as it is typed, what it means, what help says of it, if it says anything.
-pub(crate) type Key<T> = (&'static str, T, &'static str);
+pub(crate) type Keyword<T> = (&'static str, T, &'static str);
 
 /// Reads one of some words.
 pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
-    keys: &'static [Key<T>],
+    keys: &'static [Keyword<T>],
 ) -> impl TypedValueParser<Value = T> {
     let words = keys.iter().map(|(word, _, help)| {
         let word = PossibleValue::new(*word);
@@ -20,14 +20,14 @@ pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
 }
 
 /// The word that means `wanted`.
-pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Key<T>], wanted: T) -> &'static str {
+pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Keyword<T>], wanted: T) -> &'static str {
     keys.iter().find(|(_, value, _)| *value == wanted).map_or("", |(word, ..)| word)
 }
 
 /// Words in kebab-case. Answers spell them in snake_case, so a word copied from there is read as well.
 #[derive(Clone)]
 struct KeyParser<T: 'static> {
-    keys: &'static [Key<T>],
+    keys: &'static [Keyword<T>],
     words: PossibleValuesParser,
 }
 

@@ -9,7 +9,7 @@ use super::object;
 
 /// What an object is called.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Named<'r> {
+pub(crate) struct NamedObject<'r> {
     /// Object ID.
     pub(crate) id: ObjectId,
     /// Its class; `None` if the dump does not say.
@@ -18,7 +18,7 @@ pub(crate) struct Named<'r> {
     pub(crate) label: Option<&'r str>,
 }
 
-impl Named<'_> {
+impl NamedObject<'_> {
     /// In a table: class, ID and label.
     pub(crate) fn describe(self) -> String {
         object::describe(self.class, self.id, self.label)
@@ -32,7 +32,7 @@ impl Named<'_> {
 
 /// `object`, `class` and `label`.
 pub(crate) fn named<'c, R>(
-    of: impl for<'r> Fn(&'r R) -> Named<'r> + Copy + Send + Sync + 'c,
+    of: impl for<'r> Fn(&'r R) -> NamedObject<'r> + Copy + Send + Sync + 'c,
 ) -> [Column<'c, R>; 3] {
     [
         object(move |row| of(row).id),

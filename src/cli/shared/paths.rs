@@ -7,11 +7,11 @@ use hprof_report::column::{Column, Columns, Field};
 use hprof_report::escape;
 use hprof_report::value::{Value, id, list, record};
 
-use super::object_columns::{self, Named};
+use super::object_columns::{self, NamedObject};
 
 /// What a step is called.
-pub(crate) fn named(step: &Step) -> Named<'_> {
-    Named { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
+pub(crate) fn named(step: &Step) -> NamedObject<'_> {
+    NamedObject { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
 }
 
 /// A reference for people: `static next (weak)`; nothing if the dump does not say which it is.

@@ -17,7 +17,7 @@ use hprof_report::number::grouped;
 
 use super::args::Input;
 use super::messages;
-use super::session::Source;
+use super::session::AnswerSource;
 use super::terminal::progress_bar::Bar;
 
 /// Lines that could not be understood which are shown.
@@ -151,7 +151,7 @@ impl RecordedInput {
     }
 }
 
-impl Source for Recorded {
+impl AnswerSource for Recorded {
     fn dump(&self) -> json::Dump<'_> {
         match &self.file {
             RecordedFile::Binary(heap) => heap.dump(),

@@ -23,7 +23,7 @@ use crate::cli::Outcome;
 pub(crate) const KEPT: usize = 10_000;
 
 /// A file that answers come from.
-pub(crate) trait Source {
+pub(crate) trait AnswerSource {
     /// What a JSON document says of it.
     fn dump(&self) -> Dump<'_>;
 
@@ -75,7 +75,7 @@ pub(crate) trait Source {
     }
 }
 
-fn show_markdown(source: &dyn Source, answer: ErasedAnswer<'_>) -> anyhow::Result<u64> {
+fn show_markdown(source: &dyn AnswerSource, answer: ErasedAnswer<'_>) -> anyhow::Result<u64> {
     let (grid, rows) = answer.into_grid();
     let mut out = output::stdout();
     out.write_all(markdown::grid(&grid, usize::MAX).trim_start().as_bytes())?;
@@ -84,13 +84,13 @@ fn show_markdown(source: &dyn Source, answer: ErasedAnswer<'_>) -> anyhow::Resul
 }
 
 fn show_erased(
-    source: &dyn Source,
+    source: &dyn AnswerSource,
     command: &str,
     format: Format,
     style: Style,
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
-    if format == Format::Table && desk::form() == Some(desk::Form::Grid) {
+    if format == Format::Table && desk::form() == Some(desk::AnswerForm::Grid) {
         let (grid, rows) = answer.into_grid();
         source.check()?;
         desk::grid(grid);
@@ -102,7 +102,7 @@ fn show_erased(
     Ok(rows)
 }
 
-impl Source for Heap {
+impl AnswerSource for Heap {
     fn dump(&self) -> Dump<'_> {
         let summary = self.summary();
         Dump {
@@ -122,7 +122,7 @@ impl Source for Heap {
     }
 }
 
-impl<S: Source> Source for Arc<S> {
+impl<S: AnswerSource> AnswerSource for Arc<S> {
     fn dump(&self) -> Dump<'_> {
         (**self).dump()
     }
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-impl Source for Session {
+impl AnswerSource for Session {
     fn dump(&self) -> Dump<'_> {
         let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
         Dump { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
@@ -181,12 +181,12 @@ pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
 }
 
 /// The rows of a long answer: the first were made while the question was asked, the others are made while they are written.
-pub(crate) struct Rows<T, R> {
+pub(crate) struct LazyRows<T, R> {
     items: Vec<T>,
     first: Vec<R>,
 }
 
-impl<T, R> Rows<T, R> {
+impl<T, R> LazyRows<T, R> {
     /// Makes the first rows.
     pub(crate) fn new(items: Vec<T>, make: impl FnMut(&T) -> R) -> Self {
         let first = items.iter().take(KEPT).map(make).collect();

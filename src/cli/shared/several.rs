@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::column::Column;
 use hprof_report::json::Dump;
@@ -53,7 +53,7 @@ pub(crate) struct OneDump {
 
 impl OneDump {
     /// Of a file that is open.
-    pub(crate) fn of(source: &impl Source, created_ms: u64) -> Self {
+    pub(crate) fn of(source: &impl AnswerSource, created_ms: u64) -> Self {
         let Dump { path, is_damaged: damaged, .. } = source.dump();
         Self { path: path.into_owned(), created_ms, damaged }
     }

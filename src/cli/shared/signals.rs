@@ -41,13 +41,13 @@ mod unix {
     use hprof_report::escape;
 
     /// What handlers need.
-    struct State {
+    struct HandlerState {
         stderr: Option<File>,
         /// What was done about a bus error before.
         bus: sigaction,
     }
 
-    static STATE: OnceLock<State> = OnceLock::new();
+    static STATE: OnceLock<HandlerState> = OnceLock::new();
     /// Wakes the thread that ends the process. Most commands make no file, and a thread takes longer than many an answer.
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
     /// The signal that ends the process; 0 if there was none yet.
@@ -73,7 +73,7 @@ mod unix {
         let _ = set(libc::SIGXFSZ, libc::SIG_IGN);
         let Ok(bus) = get(libc::SIGBUS) else { return };
         let stderr = io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
-        if STATE.set(State { stderr, bus }).is_err() {
+        if STATE.set(HandlerState { stderr, bus }).is_err() {
             return;
         }
         temporary_files::watch(start);

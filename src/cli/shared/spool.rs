@@ -61,7 +61,7 @@ pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
 }
 
 /// A command line in which copies stand for pipes. They are removed when this is dropped.
-pub(crate) struct Line {
+pub(crate) struct SpooledLine {
     pub(crate) matches: ArgMatches,
     _copies: Vec<Spooled>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn line(
     parser: impl Fn() -> Command,
     words: &[OsString],
     matches: ArgMatches,
-) -> anyhow::Result<Line> {
+) -> anyhow::Result<SpooledLine> {
     let pipes = pipes(&parser(), &matches);
     let mut copies = Vec::new();
     for (at, (_, given)) in pipes.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(crate) fn line(
         anyhow::ensure!(!again, "{} can be read only once", name(given));
     }
     if pipes.is_empty() {
-        return Ok(Line { matches, _copies: copies });
+        return Ok(SpooledLine { matches, _copies: copies });
     }
     let quiet = flag(&matches, "quiet");
     let into = directory(&matches)?;
@@ -94,7 +94,7 @@ pub(crate) fn line(
     }
     // Once a process: there is one command line.
     let _ = COPIES.set(table);
-    Ok(Line { matches: parsed, _copies: copies })
+    Ok(SpooledLine { matches: parsed, _copies: copies })
 }
 
 /// What the user calls it.

@@ -15,7 +15,7 @@ use hprof_report::table::Style;
 use hprof_report::value::{id, list};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, stack};
 
 use super::heap::{INDENT, INDENT_LOCAL, class_name};

@@ -17,7 +17,7 @@ use hprof_report::table::Style;
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, output, stack};
 
 /// So many threads are read to see that nothing is wrong with what the index says of them. For more of them all of the

@@ -17,11 +17,11 @@ use hprof_report::column::Column;
 use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;
-use super::shared::keys::{Key, keys};
+use super::shared::keys::{Keyword, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
-use super::shared::session::{Session, Source};
+use super::shared::session::{AnswerSource, Session};
 use super::shared::terminal::{self, ColorArg};
 use super::shared::unreachable::{self, Covers};
 
@@ -51,7 +51,7 @@ enum Show {
 }
 
 /// The words of `--format`.
-const FORMAT: &[Key<Show>] = &[
+const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Table for people"),
     ("json", Show::Rows(Format::Json), "One JSON document"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
@@ -59,10 +59,10 @@ const FORMAT: &[Key<Show>] = &[
 ];
 
 /// An order of the threads of a heap dump, and of those of a recording: not all words mean something for both.
-type Order = (Option<SortBy>, Option<started_threads::SortBy>);
+type ThreadsOrder = (Option<SortBy>, Option<started_threads::SortBy>);
 
 /// The words of `--sort`.
-const SORT: &[Key<Order>] = &[
+const SORT: &[Keyword<ThreadsOrder>] = &[
     ("retained", (Some(SortBy::Retained), None), "Largest retained size first"),
     ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
     (
@@ -82,7 +82,7 @@ const SORT: &[Key<Order>] = &[
 /// dump does not contain. --started lists the threads that a profiler recorded (START THREAD records,
 /// or THREAD START lines of a text report). Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ThreadsArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -128,7 +128,7 @@ pub(crate) struct Args {
 
     /// Sort order [default: retained, or as in the file with --started]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<Order>,
+    sort: Option<ThreadsOrder>,
 
     /// Show only the first N rows; 0 for all [default: 30 in a table, 50 with --started, all in other formats]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -163,11 +163,11 @@ fn state(text: &str) -> Result<State, String> {
     found.ok_or_else(|| format!("states are {}", State::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     if args.started { of_recording(args) } else { of_heap(args) }
 }
 
-fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
+fn of_recording(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
@@ -181,7 +181,7 @@ fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
     started::run(&args.input, &question, format, terminal::style_of(args.color))
 }
 
-fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
+fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -236,7 +236,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// What the threads of groups are filtered by, as a page of threads is asked.
-fn filters(args: &Args) -> String {
+fn filters(args: &ThreadsArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(args.thread.as_ref().map(|name| ("thread", name.to_string())));
     query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
@@ -245,7 +245,7 @@ fn filters(args: &Args) -> String {
     query.finish()
 }
 
-fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
+fn of_groups(args: &ThreadsArgs, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };

@@ -15,7 +15,7 @@ use hprof_report::value::{Value, id};
 use crate::cli::Outcome;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 
 pub(super) fn run(
     input: &RecordedInput,

@@ -9,12 +9,12 @@ use super::room::Room;
 
 /// The form of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RecordingForm {
     Binary,
     Text,
 }
 
-impl Form {
+impl RecordingForm {
     /// As in the column `format`.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ pub(super) struct Partial {
     /// The name of the file now.
     pub(super) path: PathBuf,
     stem: PathBuf,
-    form: Form,
+    form: RecordingForm,
 }
 
 fn with(stem: &Path, end: &str) -> PathBuf {
@@ -76,7 +76,7 @@ fn with(stem: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
-fn final_name(stem: &Path, extent: Extent, form: Form) -> PathBuf {
+fn final_name(stem: &Path, extent: Extent, form: RecordingForm) -> PathBuf {
     with(stem, &format!("{}{}", extent.mark(), form.suffix()))
 }
 
@@ -93,7 +93,7 @@ impl Files {
 
     /// Creates the next file: of a number that none of the names that a recording can get has. If there is no room, it is an
     /// error.
-    pub(super) fn create(&self, form: Form) -> io::Result<Partial> {
+    pub(super) fn create(&self, form: RecordingForm) -> io::Result<Partial> {
         self.room
             .look()
             .map_err(|shortage| io::Error::new(io::ErrorKind::StorageFull, shortage.to_string()))?;
@@ -125,15 +125,15 @@ impl Files {
 
 /// Returns whether no complete or cut recording has this number.
 fn is_free(stem: &Path) -> bool {
-    let names =
-        Form::ALL.map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
+    let names = RecordingForm::ALL
+        .map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
     // A link that leads nowhere is there too.
     names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
 }
 
 /// Returns whether a recording with this number is being written, or was left by a process that was killed.
 fn is_written(stem: &Path) -> bool {
-    let names = Form::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
+    let names = RecordingForm::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
     names.iter().any(|name| fs::symlink_metadata(name).is_ok())
 }
 
@@ -162,11 +162,11 @@ mod tests {
             path.file_name().unwrap().to_str().unwrap().to_owned()
         };
         let files = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&files, Form::Binary, Extent::Whole), "a-3.hprof");
-        assert_eq!(names(&files, Form::Binary, Extent::Part), "a-5.cut.hprof");
-        assert_eq!(names(&files, Form::Text, Extent::Part), "a-6.cut.hprof.txt");
+        assert_eq!(names(&files, RecordingForm::Binary, Extent::Whole), "a-3.hprof");
+        assert_eq!(names(&files, RecordingForm::Binary, Extent::Part), "a-5.cut.hprof");
+        assert_eq!(names(&files, RecordingForm::Text, Extent::Part), "a-6.cut.hprof.txt");
         let again = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&again, Form::Text, Extent::Whole), "a-7.hprof.txt");
+        assert_eq!(names(&again, RecordingForm::Text, Extent::Whole), "a-7.hprof.txt");
         assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
     }
 }

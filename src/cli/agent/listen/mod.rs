@@ -20,7 +20,7 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::{messages, signals};
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
@@ -32,7 +32,7 @@ use hprof_report::json::Dump;
 use hprof_report::value::Value;
 
 use files::Files;
-use receive::{Event, Recording, State};
+use receive::{Event, Recording, RecordingState};
 use room::Room;
 use server::Server;
 
@@ -53,7 +53,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// samples, exit and others; `help` lists them. Ctrl-C ends it, keeps what there is, and prints the answer.
 /// The exit code is 3 if a recording is not whole, and 1 if there is none.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ListenArgs {
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 7100, help_heading = "Server")]
     port: u16,
@@ -141,7 +141,7 @@ const LONGEST_LINE: u64 = 1 << 12;
 /// Events that wait; whoever has more waits himself.
 const WAITING: usize = 64;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines, and nobody has to say who he is; use `ssh -R`, or add --allow-remote",
@@ -216,7 +216,7 @@ fn skip_line(input: &mut impl BufRead) -> bool {
 /// The directory as the file of the answer.
 struct Directory<'a>(&'a Path, bool);
 
-impl Source for Directory<'_> {
+impl AnswerSource for Directory<'_> {
     fn dump(&self) -> Dump<'_> {
         Dump { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..Dump::default() }
     }
@@ -226,8 +226,8 @@ impl Source for Directory<'_> {
     }
 }
 
-fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
-    let is_damaged = recordings.iter().any(|recording| recording.state != State::Complete);
+fn show(args: &ListenArgs, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
+    let is_damaged = recordings.iter().any(|recording| recording.state != RecordingState::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
     let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings".into()));
@@ -246,9 +246,9 @@ fn columns() -> Columns<'static, Recording> {
             .header("records"),
         Column::of(names::STATE, |row: &Recording| {
             match row.state {
-                State::Complete => "complete",
-                State::Truncated(_) => "truncated",
-                State::Damaged(_) => "damaged",
+                RecordingState::Complete => "complete",
+                RecordingState::Truncated(_) => "truncated",
+                RecordingState::Damaged(_) => "damaged",
             }
             .into()
         })
@@ -257,8 +257,8 @@ fn columns() -> Columns<'static, Recording> {
             .header("file")
             .fit(Fit::Wrap),
         Column::of(names::INCOMPLETE_REASON, |row: &Recording| match &row.state {
-            State::Complete => Value::Null,
-            State::Truncated(why) | State::Damaged(why) => Value::from(why),
+            RecordingState::Complete => Value::Null,
+            RecordingState::Truncated(why) | RecordingState::Damaged(why) => Value::from(why),
         })
         .or_null("it is")
         .header("reason")

@@ -14,7 +14,7 @@ use hprof_parser::text::{END_OF_FILE, TextReader};
 use hprof_parser::{FormatErrorKind, Header, IdSize};
 use hprof_report::number::human_bytes;
 
-use super::files::{Extent, Files, Form, Partial};
+use super::files::{Extent, Files, Partial, RecordingForm};
 use super::room::{Room, Shortage};
 
 /// What happens.
@@ -86,16 +86,16 @@ pub(super) struct Recording {
     pub(super) agent: u32,
     pub(super) peer: String,
     pub(super) file: PathBuf,
-    pub(super) form: Form,
+    pub(super) form: RecordingForm,
     pub(super) bytes: u64,
     /// Whole records, of a binary one.
     pub(super) records: Option<u64>,
-    pub(super) state: State,
+    pub(super) state: RecordingState,
 }
 
 /// Whether a recording is whole; if not, why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RecordingState {
     Complete,
     Truncated(String),
     Damaged(String),
@@ -133,7 +133,7 @@ impl Stop {
 enum Start {
     /// More are needed.
     Open,
-    Is(Form, Option<IdSize>),
+    Is(RecordingForm, Option<IdSize>),
     Refused(String),
 }
 
@@ -177,27 +177,29 @@ impl<S: Stream> Connection<S> {
             ready: 0..0,
         };
         tee.keep(&head);
-        let told = Told { agent: self.agent, events: &self.events, count: 0 };
+        let told = PartReporter { agent: self.agent, events: &self.events, count: 0 };
         let (records, open) = match form {
-            Form::Binary => {
+            RecordingForm::Binary => {
                 let (records, open) = binary(&mut tee, told);
                 (Some(records), open)
             }
-            Form::Text => (None, text(&mut tee, told)),
+            RecordingForm::Text => (None, text(&mut tee, told)),
         };
         let Tee { partial, bytes, stop, .. } = tee;
         let state = match (stop.as_ref().and_then(Stop::reason), open) {
-            (None, Open::Whole) => State::Complete,
-            (None, Open::Cut(why)) => State::Truncated(why),
-            (Some(why), Open::Whole) => State::Truncated(format!("{why} (after {bytes} bytes)")),
-            (Some(why), Open::Cut(cut)) => State::Truncated(format!("{why}; {cut}")),
-            (_, Open::Unknown(why)) => State::Damaged(why),
+            (None, EndState::Whole) => RecordingState::Complete,
+            (None, EndState::Cut(why)) => RecordingState::Truncated(why),
+            (Some(why), EndState::Whole) => RecordingState::Truncated(format!("{why} (after {bytes} bytes)")),
+            (Some(why), EndState::Cut(cut)) => RecordingState::Truncated(format!("{why}; {cut}")),
+            (_, EndState::Unknown(why)) => RecordingState::Damaged(why),
         };
-        let extent = if state == State::Complete { Extent::Whole } else { Extent::Part };
+        let extent = if state == RecordingState::Complete { Extent::Whole } else { Extent::Part };
         let written = partial.path.clone();
         let (file, state) = match partial.publish(extent) {
             Ok(file) => (file, state),
-            Err(error) => (written, State::Truncated(format!("the file cannot be renamed: {error}"))),
+            Err(error) => {
+                (written, RecordingState::Truncated(format!("the file cannot be renamed: {error}")))
+            }
         };
         Ended::Recorded(Recording {
             agent: self.agent,
@@ -234,11 +236,11 @@ fn start(head: &[u8], is_end: bool) -> Start {
         // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
         return match sniff(head) {
             Looks::Hprof => match Header::parse(head) {
-                Ok(header) => Start::Is(Form::Binary, Some(header.id_size)),
+                Ok(header) => Start::Is(RecordingForm::Binary, Some(header.id_size)),
                 Err(error) if needs_more && *error.kind() == FormatErrorKind::HeaderCut => Start::Open,
                 Err(error) => Start::Refused(error.to_string()),
             },
-            Looks::HprofText => Start::Is(Form::Text, None),
+            Looks::HprofText => Start::Is(RecordingForm::Text, None),
             _ if needs_more && version.iter().all(|byte| matches!(byte, b'.' | b'0'..=b'9')) => Start::Open,
             looks => refused(looks),
         };
@@ -252,7 +254,7 @@ fn start(head: &[u8], is_end: bool) -> Start {
     let has_first_line = text.contains(&b'\n');
     let may_be_text = |looks| matches!(looks, Looks::HprofText | Looks::Text) || text.len() < head.len();
     match sniff(head) {
-        Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
+        Looks::HprofText if has_first_line => Start::Is(RecordingForm::Text, None),
         looks if needs_more && !has_first_line && may_be_text(looks) => Start::Open,
         looks => refused(looks),
     }
@@ -348,7 +350,7 @@ impl BufRead for Tee<'_> {
 }
 
 /// What is missing at the end.
-enum Open {
+enum EndState {
     Whole,
     Cut(String),
     /// From somewhere on it is no recording.
@@ -356,13 +358,13 @@ enum Open {
 }
 
 /// Tells which parts have arrived.
-struct Told<'a> {
+struct PartReporter<'a> {
     agent: u32,
     events: &'a SyncSender<Event>,
     count: usize,
 }
 
-impl Told<'_> {
+impl PartReporter<'_> {
     fn part(&mut self, text: String) {
         self.count += 1;
         if self.count <= TOLD {
@@ -372,7 +374,7 @@ impl Told<'_> {
 }
 
 /// Follows the records of a binary recording. Returns how many there were, and what is missing.
-fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
+fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
     let mut seen = |part: ReceivedPart| {
@@ -392,15 +394,15 @@ fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
         tee.consume(count);
     }
     let open = match (unknown, scanner.end()) {
-        (Some(error), _) => Open::Unknown(error.to_string()),
-        (None, Err(error)) => Open::Cut(error.to_string()),
-        (None, Ok(())) => Open::Whole,
+        (Some(error), _) => EndState::Unknown(error.to_string()),
+        (None, Err(error)) => EndState::Cut(error.to_string()),
+        (None, Ok(())) => EndState::Whole,
     };
     (scanner.records(), open)
 }
 
 /// Follows the lines of a text. Returns what is missing.
-fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
+fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
     let mut open = None;
     let mut reader = TextReader::new(&mut *tee);
     while let Ok(Some((_, event))) = reader.next_event() {
@@ -420,9 +422,9 @@ fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
         told.part(part.to_owned());
     }
     match open {
-        Some(expected) => Open::Cut(format!("the text ends before {expected}")),
-        None if tee.last != b'\n' => Open::Cut("the text ends in the middle of a line".to_owned()),
-        None => Open::Whole,
+        Some(expected) => EndState::Cut(format!("the text ends before {expected}")),
+        None if tee.last != b'\n' => EndState::Cut("the text ends in the middle of a line".to_owned()),
+        None => EndState::Whole,
     }
 }
 
@@ -478,7 +480,7 @@ mod tests {
         let Ended::Recorded(recording) = ended(dir.path(), &string, [1 << 30, 100 << 20]) else {
             panic!("not recorded")
         };
-        let State::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };
+        let RecordingState::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };
         assert!(why.contains("100.0 MiB"), "{why}");
         assert!(recording.bytes < 1 << 25, "{}", recording.bytes);
         assert_eq!(recording.file.file_name().unwrap(), "a-1.cut.hprof");
@@ -488,9 +490,9 @@ mod tests {
     fn what_comes_is_known_as_soon_as_it_can_be() {
         let said = |bytes: &[u8], is_end| match start(bytes, is_end) {
             Start::Open => "open",
-            Start::Is(Form::Binary, Some(IdSize::Four)) => "binary, 4",
-            Start::Is(Form::Binary, _) => "binary",
-            Start::Is(Form::Text, _) => "text",
+            Start::Is(RecordingForm::Binary, Some(IdSize::Four)) => "binary, 4",
+            Start::Is(RecordingForm::Binary, _) => "binary",
+            Start::Is(RecordingForm::Text, _) => "text",
             Start::Refused(_) => "refused",
         };
         let header = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\x01";

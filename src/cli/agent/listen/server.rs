@@ -15,8 +15,8 @@ use hprof_parser::IdSize;
 use hprof_report::number::human_bytes;
 
 use super::files::Files;
-use super::receive::{self, Connection, Ended, Event, Recording, State};
-use super::words::{self, Line};
+use super::receive::{self, Connection, Ended, Event, Recording, RecordingState};
+use super::words::{self, TypedLine};
 
 /// Agents at once.
 pub(super) const MAX_AGENTS: usize = 64;
@@ -234,17 +234,17 @@ impl Server {
             Ended::Recorded(recording) => {
                 let file = recording.file.display();
                 match &recording.state {
-                    State::Complete => {
+                    RecordingState::Complete => {
                         let size = human_bytes(recording.bytes);
                         messages::line("note", &format!("agent {number} ended: {file}, {size}"));
                     }
-                    State::Truncated(why) => {
+                    RecordingState::Truncated(why) => {
                         messages::line(
                             "warning",
                             &format!("agent {number} ended: {file} is truncated: {why}"),
                         );
                     }
-                    State::Damaged(why) => {
+                    RecordingState::Damaged(why) => {
                         messages::line("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
                     }
                 }
@@ -267,11 +267,11 @@ impl Server {
 
     fn typed(&mut self, line: &str) {
         match words::parse(line) {
-            Ok(Line::Empty) => {}
-            Ok(Line::Help) => words::HELP.lines().for_each(|line| messages::line("help", line)),
-            Ok(Line::List) => self.list(),
-            Ok(Line::Command { agent: Some(agent), command }) => self.send(agent, command),
-            Ok(Line::Command { agent: None, command }) => {
+            Ok(TypedLine::Empty) => {}
+            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| messages::line("help", line)),
+            Ok(TypedLine::List) => self.list(),
+            Ok(TypedLine::Command { agent: Some(agent), command }) => self.send(agent, command),
+            Ok(TypedLine::Command { agent: None, command }) => {
                 let all: Vec<u32> = self.agents.keys().copied().collect();
                 if all.is_empty() {
                     messages::line("warning", "no agent is connected");

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use super::files::{Files, Form};
+use super::files::{Files, RecordingForm};
 use super::receive::{self, Connection, Ended, Event, Stream};
 use super::room::Room;
-use super::{State, words};
+use super::{RecordingState, words};
 
 /// Blocks that have not arrived yet.
 struct Blocks(VecDeque<Vec<u8>>);
@@ -73,12 +73,12 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
             Event::Ended { ended: Ended::Refused(why) | Ended::Failed(why), .. } => return Err(why),
             Event::Ended { ended: Ended::Recorded(recording), .. } => {
                 let wrong = match recording.state {
-                    State::Complete => None,
-                    State::Truncated(why) | State::Damaged(why) => Some(why),
+                    RecordingState::Complete => None,
+                    RecordingState::Truncated(why) | RecordingState::Damaged(why) => Some(why),
                 };
                 return Ok(Received {
                     file: recording.file,
-                    is_binary: recording.form == Form::Binary,
+                    is_binary: recording.form == RecordingForm::Binary,
                     bytes: recording.bytes,
                     records: recording.records,
                     wrong,
@@ -96,5 +96,5 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn is_command(line: &str) -> Result<bool, String> {
-    words::parse(line).map(|line| matches!(line, words::Line::Command { .. }))
+    words::parse(line).map(|line| matches!(line, words::TypedLine::Command { .. }))
 }

@@ -22,7 +22,7 @@ pub(super) const HELP: &str = "commands, for all agents, or for one with its num
 
 /// A line that was typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Line {
+pub(super) enum TypedLine {
     /// Nothing at all.
     Empty,
     /// `list`
@@ -40,19 +40,19 @@ const CUTOFF: f64 = 0.0001;
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn parse(line: &str) -> Result<Line, String> {
+pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let agent = match words.first() {
-        None => return Ok(Line::Empty),
+        None => return Ok(TypedLine::Empty),
         Some(word) => word.parse().ok(),
     };
     if agent.is_some() {
         words.remove(0);
     }
     match (agent, &words[..]) {
-        (None, ["list"]) => Ok(Line::List),
-        (None, ["help" | "?"]) => Ok(Line::Help),
-        (agent, words) => command(words).map(|command| Line::Command { agent, command }),
+        (None, ["list"]) => Ok(TypedLine::List),
+        (None, ["help" | "?"]) => Ok(TypedLine::Help),
+        (agent, words) => command(words).map(|command| TypedLine::Command { agent, command }),
     }
 }
 
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn lines() {
-        let all = |command| Ok(Line::Command { agent: None, command });
+        let all = |command| Ok(TypedLine::Command { agent: None, command });
         for (line, meant) in [
-            ("", Ok(Line::Empty)),
-            (" list ", Ok(Line::List)),
-            ("help", Ok(Line::Help)),
+            ("", Ok(TypedLine::Empty)),
+            (" list ", Ok(TypedLine::List)),
+            ("help", Ok(TypedLine::Help)),
             ("heap", all(Command::DumpHeap)),
             ("sites", all(Command::AllocSites { flags: 0, cutoff: 0.0001 })),
             ("sites 0.5", all(Command::AllocSites { flags: 0, cutoff: 0.5 })),
@@ -123,7 +123,7 @@ mod tests {
             ("control cpu on", all(Command::Control(Control::CpuSamplingOn { thread: 0 }))),
             ("control cpu off 0x1f", all(Command::Control(Control::CpuSamplingOff { thread: 31 }))),
             ("control depth 12", all(Command::Control(Control::Depth(12)))),
-            ("12 exit", Ok(Line::Command { agent: Some(12), command: Command::Exit })),
+            ("12 exit", Ok(TypedLine::Command { agent: Some(12), command: Command::Exit })),
         ] {
             assert_eq!(parse(line), meant, "{line}");
         }

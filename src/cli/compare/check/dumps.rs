@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
 use hprof_index::{Heap, Quiet};
 use hprof_query::check::{Measured, Needs, Opened, Rule, measure};
@@ -14,11 +14,11 @@ use hprof_report::json::Dump;
 pub(super) struct Subject {
     /// As it was given.
     pub(super) path: String,
-    pub(super) state: State,
+    pub(super) state: CheckedState,
 }
 
 /// What came of it.
-pub(super) enum State {
+pub(super) enum CheckedState {
     /// It was read.
     Read {
         /// A figure for each rule.
@@ -36,20 +36,20 @@ impl Subject {
     /// Opens a dump and measures what the rules ask for.
     pub(super) fn measure(input: &Input, rules: &[&Rule]) -> Self {
         let path = input.path().to_string_lossy().into_owned();
-        let state = read(input, rules).unwrap_or_else(State::Unreadable);
+        let state = read(input, rules).unwrap_or_else(CheckedState::Unreadable);
         Self { path, state }
     }
 
     /// What could not be read of it, if it is damaged.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.state {
-            State::Read { damage, .. } => damage.as_deref(),
-            State::Unreadable(_) => None,
+            CheckedState::Read { damage, .. } => damage.as_deref(),
+            CheckedState::Unreadable(_) => None,
         }
     }
 }
 
-fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
+fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
     let needs = rules.iter().map(|rule| rule.measure.needs()).max().unwrap_or(Needs::Summary);
     let rules = || rules.iter().copied();
     Ok(match needs {
@@ -57,7 +57,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
             let heap = input.open()?;
             ensure_heap(&heap)?;
             let measured = measure(rules(), Opened::Summary(&heap))?;
-            State::Read {
+            CheckedState::Read {
                 measured,
                 dump: owned(&heap, heap.dump()),
                 one: OneDump::of(&heap, created_ms(&heap)),
@@ -69,7 +69,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
                 ensure_heap(heap)?;
                 Ok(measure(rules(), Opened::Graph(heap, graph, heap.bytes(&Quiet)?))?)
             })?;
-            State::Read {
+            CheckedState::Read {
                 measured,
                 dump: owned(&session.heap, session.dump()),
                 one: OneDump::of(&session, created_ms(&session.heap)),

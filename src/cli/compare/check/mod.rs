@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
 use hprof_query::check::{Rule, Severity, Status};
@@ -24,9 +24,9 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::json::Dump;
 use hprof_report::number::{counted, grouped};
 
-use dumps::{State, Subject};
+use dumps::{CheckedState, Subject};
 use reports::Reports;
-use rows::{Baseline, Damage, Dumps, Row};
+use rows::{Baseline, Damage, Dumps, RuleRow};
 use rules::{Rules, WrongRules};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -47,7 +47,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[command(
     override_usage = "hprof-cli check [OPTIONS] --rules <FILE> <DUMP>...\n       hprof-cli check --init [-o <FILE>] <DUMP>"
 )]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     input: SeveralInput,
 
@@ -93,7 +93,7 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
     // There is one: it is required.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // Before a long read: a file that cannot be written is known at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
-    let mut run = Run { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
+    let mut run = CheckRun { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
     let baseline = run.measure_baseline(old.map(|old| first.of(&old)), damage);
     for input in &inputs {
         run.check(input, &baseline, damage);
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// A run, as far as it got.
-struct Run {
+struct CheckRun {
     rules: Rules,
     /// The baseline, if a rule needs it; its only row says that it is damaged.
     baseline: Option<Looked>,
@@ -138,20 +138,20 @@ struct Looked {
     dump: Dump<'static>,
     one: OneDump,
     is_read: bool,
-    rows: Vec<Row>,
+    rows: Vec<RuleRow>,
 }
 
-impl Run {
+impl CheckRun {
     fn measure_baseline(&mut self, input: Option<Input>, damage: Damage) -> Baseline {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
         let subject = Subject::measure(&input, &growing);
-        let mut rows: Vec<Row> = Row::damaged(&subject, damage).into_iter().collect();
+        let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
-            State::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
-            State::Unreadable(error) => {
-                rows.push(Row::unreadable(&subject.path, &error));
+            CheckedState::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
+            CheckedState::Unreadable(error) => {
+                rows.push(RuleRow::unreadable(&subject.path, &error));
                 let why = format!("the baseline cannot be read: {error:#}");
                 self.errors.push(error);
                 let path = input.path();
@@ -165,10 +165,10 @@ impl Run {
     fn check(&mut self, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
         let subject = Subject::measure(input, &rules);
-        let rows = Row::of(&subject, &self.rules, baseline, damage);
+        let rows = RuleRow::of(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
-            State::Read { dump, one, .. } => (dump, one, true),
-            State::Unreadable(error) => {
+            CheckedState::Read { dump, one, .. } => (dump, one, true),
+            CheckedState::Unreadable(error) => {
                 self.errors.push(error);
                 (dumps::only_path(input.path()), OneDump::unread(input.path()), false)
             }
@@ -181,19 +181,19 @@ impl Run {
         self.baseline.iter().chain(&self.subjects)
     }
 
-    fn rows(&self) -> impl Iterator<Item = &Row> {
+    fn rows(&self) -> impl Iterator<Item = &RuleRow> {
         self.looked().flat_map(|looked| &looked.rows)
     }
 
-    fn count(&self, is_one: impl Fn(&Row) -> bool) -> u64 {
+    fn count(&self, is_one: impl Fn(&RuleRow) -> bool) -> u64 {
         self.rows().filter(|row| is_one(row)).count() as u64
     }
 }
 
 /// What JSON says of the dump: all if there is one.
-struct Shown<'a>(&'a Run);
+struct Shown<'a>(&'a CheckRun);
 
-impl Source for Shown<'_> {
+impl AnswerSource for Shown<'_> {
     fn dump(&self) -> Dump<'_> {
         match self.0.subjects.as_slice() {
             [one] => one.dump.clone(),
@@ -220,7 +220,7 @@ fn said(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// The baseline, if a rule needs it.
-fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
+fn baseline_path(args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
@@ -239,13 +239,13 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
     }
 }
 
-fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
+fn show(args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
     let dumps = if run.looked().filter(|looked| !looked.rows.is_empty()).count() > 1 {
         Dumps::Several
     } else {
         Dumps::One
     };
-    let mut rows: Vec<&Row> = run.rows().collect();
+    let mut rows: Vec<&RuleRow> = run.rows().collect();
     let is_table = args.output.format() == Format::Table;
     if is_table {
         rows.sort_by_key(|row| row.rank());
@@ -265,7 +265,7 @@ fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
 }
 
 /// What has to be said of a row.
-fn sentence(row: &Row, dumps: Dumps) -> String {
+fn sentence(row: &RuleRow, dumps: Dumps) -> String {
     let dump = match dumps {
         Dumps::One => String::new(),
         Dumps::Several => format!(" ({})", row.dump),
@@ -273,12 +273,12 @@ fn sentence(row: &Row, dumps: Dumps) -> String {
     format!("{}: {}{dump}: {}", row.result(), row.rule, row.message)
 }
 
-fn summary(run: &Run) -> String {
+fn summary(run: &CheckRun) -> String {
     let rules = counted(run.rules.rules.len() as u64, "rule");
     let dumps = counted(run.subjects.len() as u64, "dump");
     let parts = [
         (run.count(|row| row.status == Status::Wrong), "errors"),
-        (run.count(Row::fails), "failed"),
+        (run.count(RuleRow::fails), "failed"),
         (run.count(|row| row.status == Status::Failed && row.severity == Severity::Warning), "warnings"),
         (run.count(|row| row.status == Status::Failed && row.severity == Severity::Note), "notes"),
         (run.count(|row| row.status == Status::Passed), "passed"),
@@ -295,8 +295,8 @@ fn summary(run: &Run) -> String {
 }
 
 /// Ends the run: wrong rules and unreadable dumps count more than a failed rule, and that more than allowed damage.
-fn finish(run: Run) -> anyhow::Result<Outcome> {
-    let has_failed = run.rows().any(Row::fails);
+fn finish(run: CheckRun) -> anyhow::Result<Outcome> {
+    let has_failed = run.rows().any(RuleRow::fails);
     let is_damaged = Shown(&run).is_damaged();
     let mut errors = run.errors;
     if let Some(last) = errors.pop() {
@@ -310,24 +310,24 @@ fn finish(run: Run) -> anyhow::Result<Outcome> {
     })
 }
 
-fn beside<'a>() -> Columns<'a, &'a Run> {
+fn beside<'a>() -> Columns<'a, &'a CheckRun> {
     let is_read = Column::of(names::IS_READABLE, |looked: &Looked| looked.is_read.into());
     let looked = Columns::new(OneDump::columns(|looked: &Looked| &looked.one).into_iter().chain([is_read]));
     Columns::new([
-        Column::of(names::RULES, |run: &&Run| run.rules.path.to_string_lossy().into_owned().into()),
-        Column::of(names::BASELINE, |run: &&Run| {
+        Column::of(names::RULES, |run: &&CheckRun| run.rules.path.to_string_lossy().into_owned().into()),
+        Column::of(names::BASELINE, |run: &&CheckRun| {
             run.baseline.as_ref().map(|looked| &*looked.dump.path).into()
         })
         .or_null("no rule measures growth"),
-        Column::records(names::DUMPS, looked, |run: &&Run| &run.subjects),
-        Column::of(names::TOTAL.dot(names::ROWS), |run: &&Run| run.count(|_| true).into()),
-        Column::of(names::TOTAL.dot(names::PASSED), |run: &&Run| {
+        Column::records(names::DUMPS, looked, |run: &&CheckRun| &run.subjects),
+        Column::of(names::TOTAL.dot(names::ROWS), |run: &&CheckRun| run.count(|_| true).into()),
+        Column::of(names::TOTAL.dot(names::PASSED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Passed).into()
         }),
-        Column::of(names::TOTAL.dot(names::FAILED), |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::FAILED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Failed).into()
         }),
-        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Wrong).into()
         }),
     ])

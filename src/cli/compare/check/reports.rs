@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::rows::Row;
-use super::{Looked, Run, words};
+use super::rows::RuleRow;
+use super::{CheckRun, Looked, words};
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::check::{Severity, Status};
 use hprof_report::ci::junit;
@@ -36,7 +36,7 @@ impl Reports {
     }
 
     /// Writes them.
-    pub(super) fn write(self, run: &Run) -> anyhow::Result<()> {
+    pub(super) fn write(self, run: &CheckRun) -> anyhow::Result<()> {
         let junit = self.junit.map_or(Ok(()), |file| written(file, |out| junit::write(out, &suites(run))));
         let sarif = self.sarif.map_or(Ok(()), |file| written(file, |out| sarif::write(out, &results(run))));
         // As text: that the reader of stdout has gone is no error, that the reader of a report has gone is one.
@@ -67,7 +67,7 @@ fn written(
 }
 
 /// A suite for each dump, and for a damaged baseline.
-fn suites(run: &Run) -> Vec<junit::Suite<'_>> {
+fn suites(run: &CheckRun) -> Vec<junit::Suite<'_>> {
     run.looked().filter(|looked| !looked.rows.is_empty()).map(suite).collect()
 }
 
@@ -82,7 +82,7 @@ fn suite(Looked { dump, rows, .. }: &Looked) -> junit::Suite<'_> {
     }
 }
 
-fn case(row: &Row) -> junit::Case<'_> {
+fn case(row: &RuleRow) -> junit::Case<'_> {
     let (kind, message) = (row.kind, &*row.message);
     let result = match (row.status, row.severity) {
         (Status::Passed, _) => junit::Outcome::Passed,
@@ -105,7 +105,7 @@ fn level(severity: Severity) -> Level {
 }
 
 /// What failed, each at its rule; what is no rule at the beginning of the rules file.
-fn results(run: &Run) -> sarif::Run<'_> {
+fn results(run: &CheckRun) -> sarif::Run<'_> {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {
             id: &rule.name,

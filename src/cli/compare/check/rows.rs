@@ -1,6 +1,6 @@
 //! What became of each rule for each dump: rows, and how they are shown.
 
-use super::dumps::{State, Subject};
+use super::dumps::{CheckedState, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
 use hprof_query::check::{Comparison, Found, Measured, Rule, Severity, Status};
@@ -9,7 +9,7 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
 /// A rule and a dump.
-pub(super) struct Row {
+pub(super) struct RuleRow {
     /// The rule's name.
     pub(super) rule: String,
     /// Its number; `None` of what is not in the rules file.
@@ -49,12 +49,12 @@ pub(super) enum Damage {
     IsAllowed,
 }
 
-impl Row {
+impl RuleRow {
     /// Of a dump: damage first, then the rules in their order.
     pub(super) fn of(subject: &Subject, rules: &Rules, baseline: &Baseline, damage: Damage) -> Vec<Self> {
         let measured = match &subject.state {
-            State::Read { measured, .. } => measured,
-            State::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
+            CheckedState::Read { measured, .. } => measured,
+            CheckedState::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
         };
         let mut rows: Vec<Self> = Self::damaged(subject, damage).into_iter().collect();
         let mut before = match baseline {
@@ -203,37 +203,37 @@ pub(super) enum Dumps {
     Several,
 }
 
-pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
-    let dump = Column::of(names::DUMP, |row: &&Row| (&*row.dump).into());
+pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a RuleRow> {
+    let dump = Column::of(names::DUMP, |row: &&RuleRow| (&*row.dump).into());
     let dump = match dumps {
         Dumps::One => dump,
         Dumps::Several => dump.header("dump").place(4).fit(Fit::Middle { priority: 0 }),
     };
     let not_measured = "nothing was measured";
     Columns::new([
-        Column::table("result", Align::Left, |row: &&Row| row.result().to_owned()).place(0),
-        Column::of(names::RULE, |row: &&Row| (&*row.rule).into())
+        Column::table("result", Align::Left, |row: &&RuleRow| row.result().to_owned()).place(0),
+        Column::of(names::RULE, |row: &&RuleRow| (&*row.rule).into())
             .header("rule")
             .place(1)
             .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::SEVERITY, |row: &&Row| row.severity.name().into()),
+        Column::of(names::SEVERITY, |row: &&RuleRow| row.severity.name().into()),
         dump,
-        Column::of(names::IS_PASSED, |row: &&Row| (row.status == Status::Passed).into()),
-        Column::of(names::STATUS, |row: &&Row| row.status_name().into()),
-        Column::of(names::VALUE, |row: &&Row| row.value.clone())
+        Column::of(names::IS_PASSED, |row: &&RuleRow| (row.status == Status::Passed).into()),
+        Column::of(names::STATUS, |row: &&RuleRow| row.status_name().into()),
+        Column::of(names::VALUE, |row: &&RuleRow| row.value.clone())
             .or_null(not_measured)
             .header("value")
             .place(2)
             .cell(|row| row.shown[0].clone()),
-        Column::of(names::LIMIT, |row: &&Row| row.limit.clone())
+        Column::of(names::LIMIT, |row: &&RuleRow| row.limit.clone())
             .or_null(not_measured)
             .header("limit")
             .place(3)
             .cell(|row| row.shown[1].clone()),
-        Column::of(names::BOUND, |row: &&Row| row.bound.into()).or_null(not_measured),
-        Column::of(names::UNIT, |row: &&Row| row.unit.into()).or_null(not_measured),
-        Column::of(names::IS_MATCHED, |row: &&Row| (!row.is_unmatched).into()),
-        Column::of(names::MESSAGE, |row: &&Row| (&*row.message).into()),
-        Column::of(names::LINE, |row: &&Row| row.line.into()).or_null("it is not in the rules file"),
+        Column::of(names::BOUND, |row: &&RuleRow| row.bound.into()).or_null(not_measured),
+        Column::of(names::UNIT, |row: &&RuleRow| row.unit.into()).or_null(not_measured),
+        Column::of(names::IS_MATCHED, |row: &&RuleRow| (!row.is_unmatched).into()),
+        Column::of(names::MESSAGE, |row: &&RuleRow| (&*row.message).into()),
+        Column::of(names::LINE, |row: &&RuleRow| row.line.into()).or_null("it is not in the rules file"),
     ])
 }

@@ -146,19 +146,19 @@ fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
             ),
         }]
     })?;
-    let mut reader = Reader { wrong: Vec::new() };
+    let mut reader = RulesReader { wrong: Vec::new() };
     let read = reader.file(text, table.get_ref());
     if reader.wrong.is_empty() { Ok(read) } else { Err(reader.wrong) }
 }
 
 /// Reads values, and keeps what is wrong with them.
-struct Reader {
+struct RulesReader {
     wrong: Vec<Wrong>,
 }
 
-type Value<'i> = Spanned<DeValue<'i>>;
+type TomlValue<'i> = Spanned<DeValue<'i>>;
 
-impl Reader {
+impl RulesReader {
     fn wrong(&mut self, at: usize, text: impl Into<String>) {
         self.wrong.push(Wrong { at, text: text.into() });
     }
@@ -233,7 +233,7 @@ impl Reader {
         }
     }
 
-    fn string<'v>(&mut self, value: &'v Value<'_>, key: &str, expected: &str) -> Option<&'v str> {
+    fn string<'v>(&mut self, value: &'v TomlValue<'_>, key: &str, expected: &str) -> Option<&'v str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             let found = value.get_ref().type_str();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{desk, messages};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
@@ -21,7 +21,7 @@ use hprof_report::json::Dump;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
+use super::DiffArgs;
 use super::shown::{self, Counts};
 
 /// A file that was counted.
@@ -57,7 +57,7 @@ fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
     Box::new(summary.classes().iter().map(|class| summary.class_name(class)))
 }
 
-impl Source for Counted {
+impl AnswerSource for Counted {
     fn dump(&self) -> Dump<'_> {
         match self {
             Self::Heap(heap) => heap.dump(),
@@ -82,7 +82,7 @@ impl Source for Counted {
     }
 }
 
-pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs, group_by: GroupBy) -> anyhow::Result<Outcome> {
     let retained = args.retained || args.sort == Some(SortBy::Retained);
     let sort_by = args.sort.unwrap_or(if retained { SortBy::Retained } else { SortBy::Bytes });
     let question = Question { group_by, patterns: args.patterns.clone() };
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
     let rows = Census::compare(&before, &after, sort_by);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let changed = counts.changed;
-    let beside = Beside { old: Old::of(&old), before: before.total, after: after.total, changed };
+    let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
     let shown = shown::rows(args, &rows, |row| row.status);
     let change = |of: fn(&Figures) -> u64| signed(beside.change(of).delta());
     let answer = Answer::new(columns(group_by, retained), shown)
@@ -151,14 +151,14 @@ fn census(
 }
 
 /// What stands beside the rows.
-struct Beside {
+struct ClassesDiffSummary {
     old: Old,
     before: Figures,
     after: Figures,
     changed: u64,
 }
 
-impl Beside {
+impl ClassesDiffSummary {
     fn change(&self, of: fn(&Figures) -> u64) -> Change {
         Change { old: of(&self.before), new: of(&self.after) }
     }
@@ -215,16 +215,17 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
     Columns::new(columns)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
-    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()));
+fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
+    let mut columns = Vec::from(Old::columns(|beside: &ClassesDiffSummary| &beside.old));
+    columns
+        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| beside.changed.into()));
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.instances))),
+            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.instances))),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.shallow_bytes))),
+            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.shallow_bytes))),
     );
     columns
 }

@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
 use hprof_query::compare::Change;
@@ -16,11 +16,11 @@ use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, signed};
 
-use super::Args;
+use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
         open(input, |profile| {
             let instead = match (&profile.times, profile.calls.is_empty()) {
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
     let totals = Change { old: total(old), new: total(new) };
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
+    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         columns(&compared.stacks, &args.stack),
         shown::rows(args, &compared.rows, |row| row.status),
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
-pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run_times(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
         open(input, |profile| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
@@ -68,7 +68,7 @@ pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
     let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
     let totals = [total(old), total(new)];
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
+    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         time_columns(&compared.stacks, &args.stack),
         shown::rows(args, &compared.rows, |row| row.status),
@@ -86,13 +86,13 @@ fn open(input: &RecordedInput, missing: fn(&Profile) -> Option<String>) -> anyho
     }
 }
 
-fn filter(args: &Args) -> StackFilter {
+fn filter(args: &DiffArgs) -> StackFilter {
     StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
 }
 
 /// Shows rows that are stacks, with these `counts`.
 fn show<'a, R: 'a>(
-    args: &'a Args,
+    args: &'a DiffArgs,
     source: &Recordings,
     answer: Answer<'a, &'a R>,
     counts: Counts,
@@ -152,29 +152,30 @@ fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a Ti
 }
 
 /// What stands beside the rows.
-struct Beside<T> {
+struct CpuDiffSummary<T> {
     old: Old,
     changed: u64,
     totals: T,
 }
 
-fn beside<'c, T: 'c>() -> Vec<Column<'c, Beside<T>>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside<T>| &beside.old));
-    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside<T>| beside.changed.into()));
+fn beside<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
+    let mut columns = Vec::from(Old::columns(|beside: &CpuDiffSummary<T>| &beside.old));
+    columns
+        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &CpuDiffSummary<T>| beside.changed.into()));
     columns
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside<Change>>> {
+fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<Change>>> {
     let mut columns = beside();
     let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
-    columns.extend(samples.columns(0, |beside: &Beside<Change>| Some(beside.totals)));
+    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<Change>| Some(beside.totals)));
     columns
 }
 
-fn beside_times<'c>() -> Vec<Column<'c, Beside<[i64; 2]>>> {
+fn beside_times<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
     let mut columns = beside();
     let total = |side, of: fn([i64; 2]) -> i64| {
-        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &Beside<[i64; 2]>| {
+        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &CpuDiffSummary<[i64; 2]>| {
             of(beside.totals).into()
         })
     };

@@ -5,7 +5,7 @@ mod cpu;
 mod places;
 mod properties;
 mod recorded;
-mod roots;
+mod root_kinds;
 mod shown;
 mod sites;
 mod strings;
@@ -17,7 +17,7 @@ pub(crate) use places::places_of;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::keys::{Key, keys, word_of};
+use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram::SortBy;
@@ -37,7 +37,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum DiffGroupBy {
     Classes(GroupBy),
     Place,
     Roots,
@@ -51,24 +51,28 @@ enum By {
 }
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<By>] = &[
-    ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", By::Classes(GroupBy::Package), "Packages"),
-    ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
-    ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
-    ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
-    ("roots", By::Roots, "GC roots, by kind"),
-    ("threads", By::Threads, "Threads, by name; names that differ only in numbers are one"),
-    ("properties", By::Properties, "System properties of the JVM"),
-    ("strings", By::Strings, "Texts that several Strings have, by their number of copies"),
-    ("waste", By::Waste, "Memory spent for nothing, by kind; see `waste`"),
-    ("sites", By::Sites, "Allocation sites of recordings, by class and stack"),
-    ("cpu", By::Cpu, "CPU SAMPLES of recordings, by stack"),
-    ("cputime", By::CpuTime, "CPU TIME of text reports, by stack"),
+const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
+    ("class", DiffGroupBy::Classes(GroupBy::Class), "Classes, by name and class loader"),
+    ("package", DiffGroupBy::Classes(GroupBy::Package), "Packages"),
+    ("loader", DiffGroupBy::Classes(GroupBy::Loader), "Class loaders"),
+    ("superclass", DiffGroupBy::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
+    (
+        "place",
+        DiffGroupBy::Place,
+        "Where in the program: by which fields, from static fields and threads down",
+    ),
+    ("roots", DiffGroupBy::Roots, "GC roots, by kind"),
+    ("threads", DiffGroupBy::Threads, "Threads, by name; names that differ only in numbers are one"),
+    ("properties", DiffGroupBy::Properties, "System properties of the JVM"),
+    ("strings", DiffGroupBy::Strings, "Texts that several Strings have, by their number of copies"),
+    ("waste", DiffGroupBy::Waste, "Memory spent for nothing, by kind; see `waste`"),
+    ("sites", DiffGroupBy::Sites, "Allocation sites of recordings, by class and stack"),
+    ("cpu", DiffGroupBy::Cpu, "CPU SAMPLES of recordings, by stack"),
+    ("cputime", DiffGroupBy::CpuTime, "CPU TIME of text reports, by stack"),
 ];
 
 /// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
+const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Shallow bytes"),
     ("instances", SortBy::Instances, "Instances"),
     ("retained", SortBy::Retained, "Retained bytes; implies --retained"),
@@ -82,7 +86,7 @@ const SORT: &[Key<SortBy>] = &[
 /// an index of each dump is enough, and the answer takes milliseconds. Tables leave out what is the same in
 /// both dumps. The exit code is 1 if nothing has changed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DiffArgs {
     #[command(flatten)]
     input: PairInput,
 
@@ -104,7 +108,7 @@ pub(crate) struct Args {
         default_value = "class",
         help_heading = "Output"
     )]
-    group_by: By,
+    group_by: DiffGroupBy,
 
     /// Also show retained sizes; with --group-by class, package, loader, superclass
     #[arg(long, help_heading = "Output")]
@@ -129,23 +133,23 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
     match args.group_by {
-        By::Classes(group_by) => classes::run(args, group_by),
-        By::Place => places::run(args),
-        By::Roots => roots::run(args),
-        By::Threads => threads::run(args),
-        By::Properties => properties::run(args),
-        By::Strings => strings::run(args),
-        By::Waste => waste::run(args),
-        By::Sites => sites::run(args),
-        By::Cpu => cpu::run(args),
-        By::CpuTime => cpu::run_times(args),
+        DiffGroupBy::Classes(group_by) => classes::run(args, group_by),
+        DiffGroupBy::Place => places::run(args),
+        DiffGroupBy::Roots => root_kinds::run(args),
+        DiffGroupBy::Threads => threads::run(args),
+        DiffGroupBy::Properties => properties::run(args),
+        DiffGroupBy::Strings => strings::run(args),
+        DiffGroupBy::Waste => waste::run(args),
+        DiffGroupBy::Sites => sites::run(args),
+        DiffGroupBy::Cpu => cpu::run(args),
+        DiffGroupBy::CpuTime => cpu::run_times(args),
     }
 }
 
-impl Args {
+impl DiffArgs {
     /// Ends with an error if an option was given that means nothing for what is compared.
     fn refuse_others(&self) -> anyhow::Result<()> {
         let given = [
@@ -158,11 +162,15 @@ impl Args {
             ("--min-change", self.min_change.is_some()),
         ];
         let has_meaning: &[&str] = match self.group_by {
-            By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
-            By::Place => &["--min-change"],
-            By::Sites => &["PATTERN", "--sort", "--stack"],
-            By::Cpu | By::CpuTime => &["PATTERN", "--stack"],
-            By::Roots | By::Threads | By::Properties | By::Strings | By::Waste => &[],
+            DiffGroupBy::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
+            DiffGroupBy::Place => &["--min-change"],
+            DiffGroupBy::Sites => &["PATTERN", "--sort", "--stack"],
+            DiffGroupBy::Cpu | DiffGroupBy::CpuTime => &["PATTERN", "--stack"],
+            DiffGroupBy::Roots
+            | DiffGroupBy::Threads
+            | DiffGroupBy::Properties
+            | DiffGroupBy::Strings
+            | DiffGroupBy::Waste => &[],
         };
         let by = word_of(GROUP_BY, self.group_by);
         match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
@@ -186,7 +194,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     let mut declared = classes::declared();
     declared.extend([
         places::declared(),
-        roots::declared(),
+        root_kinds::declared(),
         threads::declared(),
         properties::declared(),
         strings::declared(),

@@ -4,13 +4,13 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::Percent;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Align, Column};
 
-use super::Args;
+use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
 
 /// Two recordings.
@@ -18,7 +18,7 @@ pub(super) type Recordings = Pair<Recorded, Recorded>;
 
 /// Opens both files.
 pub(super) fn open(
-    args: &Args,
+    args: &DiffArgs,
     open: impl Fn(&RecordedInput) -> anyhow::Result<Recorded>,
 ) -> anyhow::Result<Recordings> {
     let [old, new] = args.input.recorded();
@@ -26,7 +26,7 @@ pub(super) fn open(
 }
 
 /// Says on stderr what is no damage, unless that is not wanted.
-pub(super) fn note(args: &Args, text: &str) {
+pub(super) fn note(args: &DiffArgs, text: &str) {
     if !args.input.quiet() {
         messages::line("note", text);
     }
@@ -34,7 +34,7 @@ pub(super) fn note(args: &Args, text: &str) {
 
 /// Shows the answer, and says how the run ends; `names` are what patterns are matched with.
 pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
-    args: &Args,
+    args: &DiffArgs,
     source: &Recordings,
     answer: Answer<'_, R>,
     counts: Counts,

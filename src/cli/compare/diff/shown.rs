@@ -3,13 +3,13 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Old;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::compare::Status;
 use hprof_query::dictionary::names;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Column, Columns};
 
-use super::Args;
+use super::DiffArgs;
 
 /// How many rows there are.
 #[derive(Debug, Clone, Copy)]
@@ -29,14 +29,14 @@ impl Counts {
     }
 
     /// The rows that an answer has without `--top`.
-    pub(super) fn matching(self, args: &Args) -> u64 {
+    pub(super) fn matching(self, args: &DiffArgs) -> u64 {
         if args.leaves_out_same() { self.changed } else { self.all }
     }
 }
 
 /// The rows that are shown.
 pub(super) fn rows<'r, R>(
-    args: &Args,
+    args: &DiffArgs,
     rows: &'r [R],
     status: fn(&R) -> Status,
 ) -> impl Iterator<Item = &'r R> {
@@ -49,8 +49,8 @@ pub(super) const NOTHING: &str = "nothing has changed";
 
 /// Shows an answer, says on stderr `notes` and if nothing has changed, and how the run ends.
 pub(super) fn show<R>(
-    args: &Args,
-    source: &impl Source,
+    args: &DiffArgs,
+    source: &impl AnswerSource,
     answer: Answer<'_, R>,
     counts: Counts,
     notes: &[String],
@@ -76,19 +76,19 @@ pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c
 }
 
 /// What stands beside the rows.
-pub(super) struct Beside {
+pub(super) struct DiffSummary {
     pub(super) old: Old,
     pub(super) changed: u64,
 }
 
-/// The keys beside the rows, of what has a [`Beside`].
-pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &Beside, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
+/// The keys beside the rows, of what has a [`DiffSummary`].
+pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &DiffSummary, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
     columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
     columns
 }
 
 /// As [`beside`], where nothing else stands beside the rows.
-pub(super) fn only_beside<'c>() -> Columns<'c, Beside> {
-    Columns::new(beside(|beside: &Beside| beside, |beside| &beside.old))
+pub(super) fn only_beside<'c>() -> Columns<'c, DiffSummary> {
+    Columns::new(beside(|beside: &DiffSummary| beside, |beside| &beside.old))
 }

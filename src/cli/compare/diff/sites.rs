@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram;
 use hprof_query::compare::Change;
@@ -16,11 +16,11 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
+use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, open)?;
     let origins = notes(args, &source);
     let sort_by = match args.sort {
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside::new(&source, origins, &compared.rows, counts.changed);
+    let beside = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
     let shown = shown::rows(args, &compared.rows, |row| row.status);
     let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
     let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
@@ -66,7 +66,7 @@ fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
 type Origins = [Option<Origin>; 2];
 
 /// Says which figures are not recorded.
-fn notes(args: &Args, source: &Recordings) -> Origins {
+fn notes(args: &DiffArgs, source: &Recordings) -> Origins {
     let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
     match origins {
@@ -81,7 +81,7 @@ fn notes(args: &Args, source: &Recordings) -> Origins {
     origins
 }
 
-fn note_of_one(args: &Args, recorded: &Recorded) {
+fn note_of_one(args: &DiffArgs, recorded: &Recorded) {
     let path = recorded.dump().path;
     recorded::note(
         args,
@@ -92,7 +92,7 @@ fn note_of_one(args: &Args, recorded: &Recorded) {
 }
 
 /// What stands beside the rows.
-struct Beside {
+struct SitesDiffSummary {
     old: Old,
     origins: Origins,
     changed: u64,
@@ -102,7 +102,7 @@ struct Beside {
     allocated_instances: Option<Change>,
 }
 
-impl Beside {
+impl SitesDiffSummary {
     fn new(source: &Recordings, origins: Origins, rows: &[SiteRow], changed: u64) -> Self {
         let sum = |of: fn(&SiteRow) -> Change| rows.iter().map(of).fold(Change::default(), Change::plus);
         let [old, new] = origins;
@@ -165,36 +165,36 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
     Columns::new(columns)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
+fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
+    let mut columns = Vec::from(Old::columns(|beside: &SitesDiffSummary| &beside.old));
     columns.extend([
         origin(names::OLD.dot(names::ORIGIN), |[old, _]| old),
         origin(names::ORIGIN, |[_, new]| new),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
     ]);
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::LIVE_BYTES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.live_bytes)),
+            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_bytes)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::LIVE_INSTANCES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.live_instances)),
+            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_instances)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_BYTES), ["", ""])
             .or_null(NOT_RECORDED)
-            .columns(0, |beside: &Beside| beside.allocated_bytes),
+            .columns(0, |beside: &SitesDiffSummary| beside.allocated_bytes),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_INSTANCES), ["", ""])
             .or_null(NOT_RECORDED)
-            .columns(0, |beside: &Beside| beside.allocated_instances),
+            .columns(0, |beside: &SitesDiffSummary| beside.allocated_instances),
     );
     columns
 }
 
-fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<'c, Beside> {
-    Column::of(key, move |beside: &Beside| of(beside.origins).map(Origin::name).into())
+fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
+    Column::of(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }
 

@@ -17,10 +17,10 @@ use hprof_report::escape;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary()?;
     let (old, before) = census(&old_input, None)?;
     let (new, after) = census(&new_input, Some(&before))?;
@@ -49,7 +49,7 @@ fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Cen
 }
 
 fn show(
-    args: &Args,
+    args: &DiffArgs,
     source: &Pair<Session, Session>,
     found: &Compared,
     (old, new): (Dump<'_>, Dump<'_>),
@@ -57,9 +57,11 @@ fn show(
     let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
     let texts = Texts::new(found, old, new, most);
     let counts = Counts { all: found.matching, changed: found.changed };
-    let all =
-        All { beside: Beside { old: Old::of(&source.old), changed: counts.changed }, totals: found.totals };
-    let rows = found.rows.iter().map(|row| Line { row: *row, text: texts.text(row) });
+    let all = All {
+        beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
+        totals: found.totals,
+    };
+    let rows = found.rows.iter().map(|row| StringDiffLine { row: *row, text: texts.text(row) });
     let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
     let answer = Answer::new(columns(), rows).beside(&beside(), &all).total([
         ("bytes +/-", change(|totals| totals.bytes)),
@@ -70,14 +72,14 @@ fn show(
 }
 
 /// A row, and its text.
-struct Line {
+struct StringDiffLine {
     row: Row,
     text: Text,
 }
 
 /// What stands beside the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     totals: [Totals; 2],
 }
 
@@ -88,9 +90,9 @@ impl All {
     }
 }
 
-fn columns<'a>() -> Columns<'a, Line> {
+fn columns<'a>() -> Columns<'a, StringDiffLine> {
     let mut columns = vec![
-        Column::of(names::TEXT, |line: &Line| Value::from(&line.text.text))
+        Column::of(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text))
             .header("text")
             .cell(|line| {
                 let more = if line.text.is_cut { "…" } else { "" };
@@ -98,20 +100,20 @@ fn columns<'a>() -> Columns<'a, Line> {
             })
             .place(91)
             .fit(Fit::Cut { priority: 0 }),
-        shown::status(|line: &Line| line.row.status, 90),
-        Column::of(names::LENGTH, |line: &Line| line.text.length.into())
+        shown::status(|line: &StringDiffLine| line.row.status, 90),
+        Column::of(names::LENGTH, |line: &StringDiffLine| line.text.length.into())
             .header("length")
             .fit(Fit::Secondary { priority: 0 })
             .place(4),
-        Column::of(names::IS_TRUNCATED, |line: &Line| line.text.is_cut.into()),
+        Column::of(names::IS_TRUNCATED, |line: &StringDiffLine| line.text.is_cut.into()),
     ];
     columns.extend(
         ChangeColumns::new(names::STRINGS, ["copies +/-", "copies"])
-            .columns(2, |line: &Line| Some(line.row.count)),
+            .columns(2, |line: &StringDiffLine| Some(line.row.count)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL_BYTES, ["bytes +/-", "bytes"])
-            .columns(0, |line: &Line| Some(line.row.total_bytes)),
+            .columns(0, |line: &StringDiffLine| Some(line.row.total_bytes)),
     );
     Columns::new(columns)
 }

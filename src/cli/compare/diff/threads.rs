@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Quiet;
 use hprof_query::compare;
 use hprof_query::compare::Change;
@@ -15,17 +15,17 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary()?;
     let seed = compare::random_seed();
     let ((old, before), (new, after)) = (census(&old, seed)?, census(&new, seed)?);
     let rows = Census::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
-    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, threads };
+    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, threads };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&beside(), &all)
         .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
@@ -43,7 +43,7 @@ fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {
 
 /// What stands beside the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     threads: Change,
 }
 

@@ -13,16 +13,16 @@ use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::signed;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary()?;
     let ((old, before), (new, after)) = (census(&old)?, census(&new)?);
     let rows = Census::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
-    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
+    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
     let answer =
         Answer::new(columns(), shown::rows(args, &rows, |row| row.status)).beside(&beside(), &all).total([
             ("wasted +/-", signed(wasted_bytes.delta())),
@@ -40,7 +40,7 @@ fn census(input: &Input) -> anyhow::Result<(Session, Census)> {
 
 /// What stands beside the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     wasted_bytes: Change,
 }
 

@@ -6,7 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::estimate::Estimate;
 use hprof_index::{Heap, Options};
@@ -73,11 +73,13 @@ fn table(estimate: &Estimate) -> Builder {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Estimate> {
-    type Of<'a> = &'a Estimate;
-    let integer =
-        |name: Name, value: fn(&Estimate) -> u64| Column::of(name, move |of: &Of<'a>| value(of).into());
-    let flag =
-        |name: Name, value: fn(&Estimate) -> bool| Column::of(name, move |of: &Of<'a>| value(of).into());
+    type EstimateRow<'a> = &'a Estimate;
+    let integer = |name: Name, value: fn(&Estimate) -> u64| {
+        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+    };
+    let flag = |name: Name, value: fn(&Estimate) -> bool| {
+        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+    };
     let nobody_knows = "not known";
     Columns::new([
         flag(names::IS_FITTING, Estimate::fits),
@@ -90,11 +92,11 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::TIME_MOST_MS, |of| of.time_ms.1),
         integer(names::MEMORY_LEAST_BYTES, |of| of.memory_bytes.0),
         integer(names::MEMORY_BEST_BYTES, |of| of.memory_bytes.1),
-        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &Of<'a>| {
+        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
         .or_null("nothing limits it, or it is not known"),
-        Column::of(names::MEMORY_LIMIT, |of: &Of<'a>| {
+        Column::of(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
         .or_null("as above"),
@@ -102,8 +104,9 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::INDEX_MOST_BYTES, |of| of.index_bytes.1),
         integer(names::SCRATCH_LEAST_BYTES, |of| of.scratch_bytes.0),
         integer(names::SCRATCH_MOST_BYTES, |of| of.scratch_bytes.1),
-        Column::of(names::DISK_FREE_BYTES, |of: &Of<'a>| of.disk_free_bytes.into()).or_null(nobody_knows),
-        Column::of(names::INDEX_DIR, |of: &Of<'a>| of.dir.to_string_lossy().into()),
+        Column::of(names::DISK_FREE_BYTES, |of: &EstimateRow<'a>| of.disk_free_bytes.into())
+            .or_null(nobody_knows),
+        Column::of(names::INDEX_DIR, |of: &EstimateRow<'a>| of.dir.to_string_lossy().into()),
     ])
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_report::json::Dump;
 
 /// A dump by its path.
 pub(super) struct File<'a>(pub(super) &'a Path);
 
-impl Source for File<'_> {
+impl AnswerSource for File<'_> {
     fn dump(&self) -> Dump<'_> {
         let file_bytes = std::fs::metadata(self.0).ok().map(|metadata| metadata.len());
         Dump { path: self.0.to_string_lossy(), file_bytes, ..Dump::default() }

@@ -7,7 +7,7 @@ mod file;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{Heap, Options};
@@ -30,7 +30,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Other commands build the parts of the index that they need. This command builds all of them at once,
 /// so that every later command answers from the index. --estimate shows the cost first.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct IndexArgs {
     #[command(flatten)]
     input: Input,
 
@@ -51,14 +51,14 @@ pub(crate) struct Args {
 }
 
 /// A stage of the index, or what was removed of it.
-struct Row {
+struct StageRow {
     stage: &'static str,
     state: &'static str,
     index_bytes: u64,
     file: String,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
     let options = args.input.options();
     if args.remove {
         return remove(args, &options);
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == StageState::Good);
-    show(args, reports.iter().map(Row::new))?;
+    show(args, reports.iter().map(StageRow::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -102,20 +102,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says which directories are not looked into.
-fn refused(args: &Args, options: &Options) {
+fn refused(args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
         lines.iter().for_each(|text| messages::line("note", text));
     }
 }
 
-fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
+fn remove(args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
     refused(args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
         messages::line("note", &format!("{} has no index", args.input.path().display()));
     }
-    let rows = removed.iter().map(|(dir, freed)| Row {
+    let rows = removed.iter().map(|(dir, freed)| StageRow {
         stage: "all",
         state: "removed",
         index_bytes: *freed,
@@ -125,7 +125,7 @@ fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
     Ok(if removed.is_empty() { Outcome::No } else { Outcome::Fine })
 }
 
-impl Row {
+impl StageRow {
     fn new(report: &StageReport) -> Self {
         Self {
             stage: report.stage.name(),
@@ -142,16 +142,16 @@ impl Row {
     }
 }
 
-fn show(args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
+fn show(args: &IndexArgs, rows: impl Iterator<Item = StageRow>) -> anyhow::Result<()> {
     File(args.input.path()).show("index", &args.output, Answer::new(columns(), rows)).map(drop)
 }
 
-fn columns() -> Columns<'static, Row> {
+fn columns() -> Columns<'static, StageRow> {
     Columns::new([
-        Column::of(names::STAGE, |row: &Row| row.stage.into()).header("stage"),
-        Column::of(names::STATE, |row: &Row| row.state.into()).header("state"),
-        Column::of(names::INDEX_BYTES, |row: &Row| row.index_bytes.into()).header("bytes"),
-        Column::of(names::FILE, |row: &Row| Value::from(&row.file)).header("file").fit(Fit::Wrap),
+        Column::of(names::STAGE, |row: &StageRow| row.stage.into()).header("stage"),
+        Column::of(names::STATE, |row: &StageRow| row.state.into()).header("state"),
+        Column::of(names::INDEX_BYTES, |row: &StageRow| row.index_bytes.into()).header("bytes"),
+        Column::of(names::FILE, |row: &StageRow| Value::from(&row.file)).header("file").fit(Fit::Wrap),
     ])
 }
 

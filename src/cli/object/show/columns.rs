@@ -21,7 +21,7 @@ pub(super) struct Object<'a> {
     /// Without its elements.
     pub(super) shown: Shown,
     /// Its fields, then its elements.
-    pub(super) parts: Items<'a, Line>,
+    pub(super) parts: Items<'a, PartLine>,
     /// With `--incoming`.
     pub(super) referrers: Option<Items<'a, Referrer>>,
     /// With `--as`.
@@ -32,14 +32,14 @@ pub(super) struct Object<'a> {
 pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
 /// A row of parts.
-pub(super) enum Line {
+pub(super) enum PartLine {
     /// A field, an element, or what else an object holds.
     Part(Part),
     /// In a table, above fields of a superclass: its name.
     Superclass(String),
 }
 
-impl Line {
+impl PartLine {
     fn part(&self) -> Option<&Part> {
         match self {
             Self::Part(part) => Some(part),
@@ -207,25 +207,25 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
 }
 
 /// The columns of fields or elements; `title` is that of their names in a table.
-pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
+pub(super) fn part_columns(title: &'static str) -> Columns<'static, PartLine> {
     Columns::new([
-        Column::of(names::NAME, |line: &Line| line.part().map(|part| &part.name).into())
+        Column::of(names::NAME, |line: &PartLine| line.part().map(|part| &part.name).into())
             .header(title)
             .fit(Fit::Shorten { priority: 1 })
             .cell(|line| match line {
-                Line::Part(part) => part.name.clone(),
-                Line::Superclass(class) => format!("of {class}:"),
+                PartLine::Part(part) => part.name.clone(),
+                PartLine::Superclass(class) => format!("of {class}:"),
             }),
-        Column::of(names::CLASS, |line: &Line| line.part().map(|part| part.class.as_ref()).into())
+        Column::of(names::CLASS, |line: &PartLine| line.part().map(|part| part.class.as_ref()).into())
             .or_null("of elements, and what no class declares; in texts"),
-        Column::of(names::TYPE, |line: &Line| line.part().map(|part| part.kind.java_name()).into())
+        Column::of(names::TYPE, |line: &PartLine| line.part().map(|part| part.kind.java_name()).into())
             .header("type"),
-        Column::of(names::VALUE, |line: &Line| line.part().map(|part| value(&part.value)).into())
+        Column::of(names::VALUE, |line: &PartLine| line.part().map(|part| value(&part.value)).into())
             .or_null("a null reference; an element that the dump leaves out")
             .header("value")
             .cell(|line| line.part().map(|part| value_text(&part.value)).unwrap_or_default())
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECT, |line: &Line| line.part().map(|part| referred(&part.value)).into())
+        Column::of(names::OBJECT, |line: &PartLine| line.part().map(|part| referred(&part.value)).into())
             .or_null("it refers to none"),
     ])
 }

@@ -26,10 +26,10 @@ use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{KEPT, Session, Source};
-use columns::{Encoded, Line, Object};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use columns::{Encoded, Object, PartLine};
 use table::Extent;
-use target::{Target, What, range, target};
+use target::{ShowSubject, ShowTarget, range, target};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli show heap.hprof 0x7c00012a8 --incoming
@@ -60,14 +60,14 @@ const DEFAULT_TEXT: u64 = 2000;
 /// static fields, superclass, loader and instance counts. A text report contains only references that
 /// are not null. Use `refs` to list references and referrers by field.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
     input: RecordedInput,
 
     /// Object ID, for example `0x7c00012a8`, with a range of an array `0x7c00012a8[100..200]`; or a class, for
     /// example `java.util.HashMap`, `HashMap`
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
-    object: Target,
+    object: ShowTarget,
 
     /// Elements of an array to show, from 0: `100..200`, `100..`, `5` [default: first 20 in a table, all in JSON and CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
@@ -100,7 +100,7 @@ enum As {
     Text,
 }
 
-impl Args {
+impl ShowArgs {
     /// The range that was given, if one was.
     fn given_range(&self) -> Option<Range<u64>> {
         self.range.clone().or_else(|| self.object.range.clone())
@@ -129,7 +129,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.range.is_none() || args.object.range.is_none(),
         "--range and a range after the object ID mean the same; omit one"
@@ -161,14 +161,14 @@ enum Missing {
     NotDumped(String),
 }
 
-fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
+fn find(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
     let target = &args.object.settled(heap.summary());
     let pattern = match &target.what {
-        What::Object(id) => {
+        ShowSubject::Object(id) => {
             let found = graph.objects.addresses.index_of(*id);
             return found.ok_or_else(|| Missing::Object(*id, suggestions::object_ids(graph, *id)));
         }
-        What::Class(pattern) => pattern,
+        ShowSubject::Class(pattern) => pattern,
     };
     match show::find_class(heap.summary(), graph, &target.text, pattern) {
         ClassFound::One(object) => Ok(object),
@@ -181,7 +181,7 @@ fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Mi
     }
 }
 
-fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
+fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
     if args.form == As::Hex {
         return Ok(Encoded { text: data.hexadecimal(), form: "hex" });
     }
@@ -213,7 +213,7 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
     Ok(Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes)))
 }
 
-fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
+fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
     let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
     // HotSpot gives all objects the trace 1, which is none.
@@ -239,7 +239,7 @@ fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> an
     Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
 }
 
-fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
+fn of_binary(args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
     let shower = shower(&session.heap, &session.graph)?;
     let Looked { index, shown, parts, rest, referrers, more_referrers } = looked;
     let Range { start, end } = args.elements();
@@ -259,7 +259,7 @@ fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<O
     }
     let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
     let elements = || shower.elements(index, rest.start, rest.end);
-    let parts = || boxed(parts.iter().cloned().chain(elements()).map(Line::Part));
+    let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
     let left = args.most_referrers().saturating_sub(KEPT);
     let more = || shower.referrers(index, KEPT).take(left);
     let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
@@ -269,10 +269,10 @@ fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<O
     write(args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
 }
 
-fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
+fn of_text(args: &ShowArgs, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
-    let What::Object(object) = args.object.what else {
+    let ShowSubject::Object(object) = args.object.what else {
         anyhow::bail!("{path} is a text report; give the ID of the class object, which is in its CLS line");
     };
     anyhow::ensure!(
@@ -290,7 +290,7 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
     let fields = std::mem::take(&mut shown.fields);
     let most = args.most_referrers();
     let more_referrers = found.referrers.len().saturating_sub(most);
-    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(Line::Part));
+    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
     let referrers = || boxed(found.referrers.iter().take(most).cloned());
     let object = Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: None };
     write(args, recorded, object, None, more_referrers)
@@ -302,8 +302,8 @@ fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = 
 
 /// Shows an object: JSON as one row, CSV and tables its parts.
 fn write(
-    args: &Args,
-    source: &impl Source,
+    args: &ShowArgs,
+    source: &impl AnswerSource,
     object: Object<'_>,
     hex: Option<Data<'_>>,
     more_referrers: usize,
@@ -338,7 +338,7 @@ fn write(
 }
 
 /// Says that there is no such object, or not one.
-fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Result<Outcome> {
+fn nothing(args: &ShowArgs, source: &impl AnswerSource, missing: &Missing) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
     let (text, suggestions) = match missing {

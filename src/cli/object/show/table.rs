@@ -7,7 +7,7 @@ use hprof_report::number::grouped;
 use hprof_report::table::Builder;
 
 use super::columns::{
-    Line, Object, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
+    Object, PartLine, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
 };
 
 /// Characters of a value that are shown. JSON has all of it.
@@ -32,7 +32,7 @@ pub(super) struct Extent<'a> {
 }
 
 /// The table of an object.
-pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, Line> {
+pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, PartLine> {
     let shown = &object.shown;
     let mut above = head(shown);
     if let Some(class) = &shown.of_class {
@@ -87,15 +87,18 @@ fn line(text: &str) -> Section {
 
 /// The parts of an instance of `class`: its fields are in groups, the class's own first, and a line above each other names
 /// the superclass.
-fn with_superclasses(parts: impl Iterator<Item = Line>, class: Option<String>) -> impl Iterator<Item = Line> {
+fn with_superclasses(
+    parts: impl Iterator<Item = PartLine>,
+    class: Option<String>,
+) -> impl Iterator<Item = PartLine> {
     let mut of: Option<String> = None;
     parts.flat_map(move |line| {
         let mut title = None;
-        if let (Line::Part(part), Some(class)) = (&line, &class)
+        if let (PartLine::Part(part), Some(class)) = (&line, &class)
             && part.class != of
         {
             of.clone_from(&part.class);
-            title = of.clone().filter(|of| of != class).map(Line::Superclass);
+            title = of.clone().filter(|of| of != class).map(PartLine::Superclass);
         }
         title.into_iter().chain([line])
     })

@@ -9,16 +9,16 @@ use hprof_query::objects::selection;
 
 /// What is to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ShowTarget {
     /// As it was given, without the range.
     pub(super) text: String,
-    pub(super) what: What,
+    pub(super) what: ShowSubject,
     /// The range behind it.
     pub(super) range: Option<Range<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ShowSubject {
     /// The object with this id.
     Object(ObjectId),
     /// The class of this name.
@@ -26,7 +26,7 @@ pub(super) enum What {
 }
 
 /// Reads `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
-pub(super) fn target(text: &str) -> Result<Target, String> {
+pub(super) fn target(text: &str) -> Result<ShowTarget, String> {
     let (name, places) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
         // `byte[]`, `[Ljava.lang.String;`
         Some((name, places)) if !name.is_empty() && !places.is_empty() => (name, Some(places)),
@@ -37,23 +37,23 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
         }
-        return Ok(Target::class(text));
+        return Ok(ShowTarget::class(text));
     }
     let id = selection::object_id(name).map_err(|error| error.to_string())?;
     let range = places.map(range).transpose()?;
-    Ok(Target { text: name.to_owned(), what: What::Object(id), range })
+    Ok(ShowTarget { text: name.to_owned(), what: ShowSubject::Object(id), range })
 }
 
-impl Target {
+impl ShowTarget {
     fn class(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: What::Class(pattern), range: None }
+        Self { text: text.to_owned(), what: ShowSubject::Class(pattern), range: None }
     }
 
     /// What is meant in this dump: of an ID that is also the name of a class, that class.
     pub(super) fn settled(&self, summary: &Summary) -> Self {
-        let is_class = matches!(self.what, What::Object(_))
+        let is_class = matches!(self.what, ShowSubject::Object(_))
             && selection::is_ambiguous(&self.text)
             && selection::is_class(summary, &self.text);
         if is_class { Self { range: self.range.clone(), ..Self::class(&self.text) } } else { self.clone() }
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn ids() {
         let id = |text: &str| target(text).map(|target| (target.what, target.range));
-        assert_eq!(id("50001f93"), Ok((What::Object(ObjectId(0x5000_1f93)), None)));
-        assert_eq!(id("f058b2e0"), Ok((What::Object(ObjectId(0xf058_b2e0)), None)));
-        assert_eq!(id("0x7c00012a8"), Ok((What::Object(ObjectId(0x7_c000_12a8)), None)));
-        assert_eq!(id("0x10[0..20]"), Ok((What::Object(ObjectId(16)), Some(0..20))));
-        assert_eq!(id("0x10[5]"), Ok((What::Object(ObjectId(16)), Some(5..6))));
-        assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(10)), Some(7..u64::MAX))));
+        assert_eq!(id("50001f93"), Ok((ShowSubject::Object(ObjectId(0x5000_1f93)), None)));
+        assert_eq!(id("f058b2e0"), Ok((ShowSubject::Object(ObjectId(0xf058_b2e0)), None)));
+        assert_eq!(id("0x7c00012a8"), Ok((ShowSubject::Object(ObjectId(0x7_c000_12a8)), None)));
+        assert_eq!(id("0x10[0..20]"), Ok((ShowSubject::Object(ObjectId(16)), Some(0..20))));
+        assert_eq!(id("0x10[5]"), Ok((ShowSubject::Object(ObjectId(16)), Some(5..6))));
+        assert_eq!(id("10[7..]"), Ok((ShowSubject::Object(ObjectId(10)), Some(7..u64::MAX))));
         for wrong in [
             "",
             "0x",
@@ -108,7 +108,7 @@ mod tests {
         for name in ["Cafe", "java.util.HashMap", "byte[]", "[B", "[Ljava.lang.String;", "*Cache", "deadbeef"]
         {
             let Ok(pattern) = name.parse();
-            assert_eq!(target(name).map(|target| target.what), Ok(What::Class(pattern)), "{name}");
+            assert_eq!(target(name).map(|target| target.what), Ok(ShowSubject::Class(pattern)), "{name}");
         }
     }
 

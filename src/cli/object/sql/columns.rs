@@ -1,7 +1,7 @@
 //! The columns of a query's answer.
 
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::{Key, names};
 use hprof_query::objects::meaning;
@@ -84,12 +84,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// What stands beside the rows.
-pub(super) struct Beside {
+pub(super) struct SqlSummary {
     names: Vec<Value<'static>>,
     attached: Vec<Value<'static>>,
 }
 
-impl Beside {
+impl SqlSummary {
     pub(super) fn new(columns: &[Named], others: &[(String, Session)]) -> Self {
         let attached = |(name, session): &(String, Session)| {
             let dump = session.dump();
@@ -108,7 +108,7 @@ impl Beside {
     }
 }
 
-pub(super) fn beside() -> Columns<'static, Beside> {
+pub(super) fn beside() -> Columns<'static, SqlSummary> {
     let attached = vec![
         Field::of(names::NAME),
         Field::of(names::PATH),
@@ -116,7 +116,9 @@ pub(super) fn beside() -> Columns<'static, Beside> {
         Field::of(names::IS_DAMAGED),
     ];
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &Beside| list(beside.names.iter().cloned())),
-        Column::nested(names::ATTACHED, attached, |beside: &Beside| list(beside.attached.iter().cloned())),
+        Column::of(names::COLUMNS, |beside: &SqlSummary| list(beside.names.iter().cloned())),
+        Column::nested(names::ATTACHED, attached, |beside: &SqlSummary| {
+            list(beside.attached.iter().cloned())
+        }),
     ])
 }

@@ -21,7 +21,7 @@ use hprof_report::json;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::{messages, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
@@ -47,7 +47,7 @@ const LEAST_MEMORY: u64 = 32 << 20;
 ///
 /// Without QUERY on a terminal it is a shell. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SqlArgs {
     #[command(flatten)]
     input: Input,
 
@@ -109,7 +109,7 @@ fn attachment(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), path.into()))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
     let query = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
@@ -130,12 +130,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Asks, and makes the first rows.
-fn answer(args: &Args, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
+fn answer(args: &SqlArgs, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
 /// The dumps, the first one first.
-fn inputs(args: &Args) -> anyhow::Result<Vec<Input>> {
+fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
     anyhow::ensure!(args.attach.len() <= MAX_ATTACHED, "--attach takes at most {MAX_ATTACHED} dumps");
     for (at, (name, _)) in args.attach.iter().enumerate() {
         let is_again = args.attach.iter().take(at).any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -145,7 +145,7 @@ fn inputs(args: &Args) -> anyhow::Result<Vec<Input>> {
     Ok(std::iter::once(args.input.clone()).chain(others).collect())
 }
 
-fn limits(args: &Args) -> Limits {
+fn limits(args: &SqlArgs) -> Limits {
     let memory = memory::available(args.input.memory_bytes());
     Limits {
         time: args.time_limit.0,
@@ -154,14 +154,14 @@ fn limits(args: &Args) -> Limits {
 }
 
 /// A dump that is open.
-type Opened = (Arc<Heap>, Arc<ObjectGraph>);
+type OpenHeap = (Arc<Heap>, Arc<ObjectGraph>);
 
 /// Opens dumps and asks them together. One whose index turns out to be damaged is opened and asked again.
 fn with_all<T: Send>(
     inputs: &[Input],
-    opened: Vec<Opened>,
-    ask: &(dyn Fn(&[Opened]) -> anyhow::Result<T> + Send + Sync),
-) -> anyhow::Result<(Vec<Opened>, T)> {
+    opened: Vec<OpenHeap>,
+    ask: &(dyn Fn(&[OpenHeap]) -> anyhow::Result<T> + Send + Sync),
+) -> anyhow::Result<(Vec<OpenHeap>, T)> {
     let Some((input, rest)) = inputs.split_first() else { return Ok((opened.clone(), ask(&opened)?)) };
     let (_, _, answer) = input.with_shared_graph(|heap, graph| {
         let mut opened = opened.clone();
@@ -172,9 +172,9 @@ fn with_all<T: Send>(
 }
 
 /// The tables of opened dumps.
-fn dumps(args: &Args, opened: &[Opened]) -> anyhow::Result<Vec<Arc<Dump>>> {
+fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<Dump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
-    let dump = |(name, (heap, graph)): (&str, &Opened)| {
+    let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
         let source = sql::Source { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
         Ok(Arc::new(Dump::new(source)?))
     };
@@ -197,7 +197,7 @@ struct First {
 }
 
 impl First {
-    fn new(args: &Args, mut found: sql::Answer) -> Result<Self, SqlError> {
+    fn new(args: &SqlArgs, mut found: sql::Answer) -> Result<Self, SqlError> {
         let most = made(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && left > 0 {
@@ -210,12 +210,12 @@ impl First {
 }
 
 /// Rows that are shown at most.
-fn most(args: &Args) -> usize {
+fn most(args: &SqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
 /// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
-fn made(args: &Args) -> usize {
+fn made(args: &SqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
@@ -241,7 +241,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    fn new(args: &Args, opened: Vec<Opened>) -> anyhow::Result<Self> {
+    fn new(args: &SqlArgs, opened: Vec<OpenHeap>) -> anyhow::Result<Self> {
         let mut sessions = opened.into_iter().map(|(heap, graph)| Session { heap, graph });
         let first = sessions.next().context("no dump was opened")?;
         let names = args.attach.iter().map(|(name, _)| name.clone());
@@ -249,7 +249,7 @@ impl Sessions {
     }
 }
 
-impl Source for Sessions {
+impl AnswerSource for Sessions {
     fn dump(&self) -> json::Dump<'_> {
         self.first.dump()
     }
@@ -289,11 +289,11 @@ impl Iterator for Rest<'_> {
     }
 }
 
-fn show(args: &Args, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
+fn show(args: &SqlArgs, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
     let most = most(args);
     let First { rows: first, found } = first;
     let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
-    let beside = columns::Beside::new(&found.columns, &sessions.others);
+    let beside = columns::SqlSummary::new(&found.columns, &sessions.others);
     let rows = first.into_iter().chain(Rest { found, sessions });
     let answer = Answer::new(columns, rows).beside(&columns::beside(), &beside).first_of(most, "rows");
     let rows = match sessions.show("sql", &args.output, answer) {

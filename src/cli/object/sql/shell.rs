@@ -17,7 +17,7 @@ use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
 
 use super::complete::{Helper, statement};
-use super::{Args, Opened, Sessions, dumps, inputs, with_all};
+use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, with_all};
 
 const PROMPT: &str = "sql> ";
 /// Lines of the history.
@@ -35,8 +35,8 @@ columns, classes and functions.
 Ctrl+C takes back what was typed; while a query runs it ends the shell.";
 
 /// Runs the shell until the user has enough.
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (opened, dumps): (Vec<Opened>, Vec<Arc<Dump>>) =
+pub(super) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
+    let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<Dump>>) =
         with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
@@ -87,7 +87,7 @@ enum Next {
 }
 
 struct Shell<'a> {
-    args: &'a Args,
+    args: &'a SqlArgs,
     sessions: Sessions,
     dumps: Vec<Arc<Dump>>,
     timing: bool,

@@ -12,22 +12,22 @@ use hprof_report::chunked::Chunked;
 use hprof_report::column::{Column, Columns};
 use hprof_report::value::Value;
 
-use super::arguments::Args;
+use super::arguments::DominatorsArgs;
 use super::reachable;
 use crate::cli::Outcome;
 use crate::cli::shared::object_columns;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 /// A row, and its class.
-struct Line<'a> {
+struct DominatorLine<'a> {
     row: Row,
     class: Option<&'a str>,
 }
 
 /// Opens the dump. Everything is checked first, and again as it is read: a chunk of rows is written only if nothing was
 /// wrong with it.
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let (session, ()) = Session::ask(&args.input, |_, graph| {
         graph.check_tree();
         Ok(())
@@ -46,7 +46,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
     let mut out = io::stdout();
     let made = Rows::new(graph);
-    let rows = |chunk| made.of(chunk).into_iter().map(|row| Line { class: row.class.and_then(name), row });
+    let rows =
+        |chunk| made.of(chunk).into_iter().map(|row| DominatorLine { class: row.class.and_then(name), row });
     let written = args.input.with_threads(|| answer.write(&mut out, chunks, rows, check))?;
     session.check()?;
     let rows = written?;
@@ -61,13 +62,13 @@ fn class_names(session: &Session) -> Vec<&str> {
     summary.classes().iter().map(|class| summary.class_name(class)).collect()
 }
 
-fn columns<'a>() -> Columns<'a, Line<'a>> {
+fn columns<'a>() -> Columns<'a, DominatorLine<'a>> {
     Columns::new([
-        object_columns::object(|line: &Line<'a>| line.row.id),
-        object_columns::class(|line: &Line<'a>| line.class),
-        object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
-        object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes),
-        Column::of(names::DOMINATOR_OR_ROOT, |line: &Line<'a>| {
+        object_columns::object(|line: &DominatorLine<'a>| line.row.id),
+        object_columns::class(|line: &DominatorLine<'a>| line.class),
+        object_columns::shallow_bytes(|line: &DominatorLine<'a>| line.row.shallow_bytes),
+        object_columns::retained_bytes(|line: &DominatorLine<'a>| line.row.retained_bytes),
+        Column::of(names::DOMINATOR_OR_ROOT, |line: &DominatorLine<'a>| {
             line.row.dominator.map_or_else(|| "root".into(), Value::Id)
         }),
     ])

@@ -13,10 +13,10 @@ use hprof_query::objects::selection::{Selection, What};
 use super::reachable;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys, word_of};
+use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_report::answer::{Answer, NoRows};
 use hprof_report::column::Columns;
 use hprof_report::number::human_bytes;
@@ -31,7 +31,7 @@ pub(super) enum Grouping {
 }
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<Grouping>] = &[
+const GROUP_BY: &[Keyword<Grouping>] = &[
     ("class", Grouping::Level(GroupBy::Class), "Class"),
     ("package", Grouping::Level(GroupBy::Package), "Package"),
     ("loader", Grouping::Level(GroupBy::Loader), "Class loader"),
@@ -77,7 +77,7 @@ impl From {
 #[command(mut_arg("top", |top| top.help(
     "Show only the first N rows, the largest of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
-pub(crate) struct Args {
+pub(crate) struct DominatorsArgs {
     #[command(flatten)]
     pub(super) input: Input,
 
@@ -117,7 +117,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 }
 
-impl Args {
+impl DominatorsArgs {
     /// Levels of the tree.
     pub(super) fn depth(&self) -> u32 {
         match (self.depth, self.group_by) {

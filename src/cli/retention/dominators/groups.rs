@@ -7,14 +7,14 @@ use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
-use super::arguments::Args;
+use super::arguments::DominatorsArgs;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::class::histo::{loader_label, title};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DominatorsArgs, group_by: GroupBy) -> anyhow::Result<Outcome> {
     let (session, (has_start, rows)) = Session::ask(&args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))

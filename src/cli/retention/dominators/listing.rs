@@ -17,15 +17,15 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::tree;
 
-use super::arguments::{Args, From};
+use super::arguments::{DominatorsArgs, From};
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::shared::object;
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let (session, found) = Session::ask(&args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let places = std::mem::take(&mut listing.positions);
         // Only tables draw the tree.
         let depths = if format == Format::Table { depths(tree, &from, &places) } else { Vec::new() };
-        let rows = Rows::new(places, |place| listing::row(graph, &labels, *place));
+        let rows = LazyRows::new(places, |place| listing::row(graph, &labels, *place));
         Ok(Some((from, listing, depths, rows)))
     })?;
     let Session { heap, graph } = &session;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (branch, shown) = (branches.next().unwrap_or_default(), children.next().unwrap_or(0));
         let is_opened = levels.next().is_some_and(|level| *level < last_level);
         let row = row?;
-        Some(Line {
+        Some(DominatorTreeLine {
             class: object::class_name(heap.summary(), row.class),
             branch,
             shown: Some(shown).filter(|shown| is_opened && *shown < row.dominated),
@@ -93,13 +93,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Adds what stands below a table.
 fn with_totals<'a>(
-    mut answer: Answer<'a, Line<'a>>,
-    args: &Args,
+    mut answer: Answer<'a, DominatorTreeLine<'a>>,
+    args: &DominatorsArgs,
     whole: Whole,
     from: &From,
     listing: &Listing,
     reachable: u64,
-) -> Answer<'a, Line<'a>> {
+) -> Answer<'a, DominatorTreeLine<'a>> {
     if listing.others > 0 && !matches!(from, From::Object(_)) {
         answer = answer.total([
             ("retained", grouped(listing.others_bytes)),
@@ -137,7 +137,7 @@ fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> 
 }
 
 /// A row, its class, and what a table draws of the tree.
-struct Line<'a> {
+struct DominatorTreeLine<'a> {
     row: Row,
     class: Option<&'a str>,
     /// What leads to the object.
@@ -151,15 +151,15 @@ struct Line<'a> {
 /// Said of what only the roots dominate and is none.
 pub(super) const HELD_BY_SEVERAL: &str = " (held by several)";
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
     let [object, class, label] = object_columns::named(named);
-    let [percent, bar] = whole.columns(|line: &Line<'a>| line.row.retained_bytes);
-    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    let [percent, bar] = whole.columns(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|line: &DominatorTreeLine<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
     Columns::new([
         object.header("id").place(5),
         class,
@@ -168,13 +168,13 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
         retained.header("retained").place(0),
         percent,
         bar,
-        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.row.retained_objects.into())
+        Column::of(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into())
             .header("objects")
             .place(3)
             .fit(Fit::Secondary { priority: 2 }),
-        Column::of(names::DOMINATED, |line: &Line<'a>| line.row.dominated.into()),
-        Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into()),
-        object_columns::described(|line: &Line<'a>| {
+        Column::of(names::DOMINATED, |line: &DominatorTreeLine<'a>| line.row.dominated.into()),
+        Column::of(names::DEPTH, |line: &DominatorTreeLine<'a>| line.row.depth.into()),
+        object_columns::described(|line: &DominatorTreeLine<'a>| {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
             let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };

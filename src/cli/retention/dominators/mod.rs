@@ -11,7 +11,7 @@ use hprof_report::Format;
 use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
-pub(crate) use arguments::Args;
+pub(crate) use arguments::DominatorsArgs;
 use arguments::Grouping;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -22,7 +22,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof --of 0x7c00012a8 --chain
   hprof-cli dominators heap.hprof --all --format csv | sort -t, -k4,4nr | head";
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     if args.all {
         anyhow::ensure!(
             args.output.format() != Format::Table,

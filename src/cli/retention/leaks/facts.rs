@@ -6,14 +6,14 @@ use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{counted, human_bytes, percent};
 
-use super::{Told, claim, loaders, words};
+use super::{LeaksReport, claim, loaders, words};
 
 /// A thread that retains less than the heap divided by this is not why memory ran out: 1 percent.
 const LITTLE_OF_HEAP: u64 = 100;
 
 /// What is said of the heap beside the suspects.
-pub(super) fn lines(told: &Told) -> Vec<String> {
-    let Told { leaks, facts, unreachable, .. } = told;
+pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
+    let LeaksReport { leaks, facts, unreachable, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
     all.extend(loaders::beside(leaks));

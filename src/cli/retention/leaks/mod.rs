@@ -19,9 +19,9 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::commands;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::terminal::{self, ColorArg};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -40,7 +40,7 @@ enum Show {
 }
 
 /// The words of `--format`.
-const FORMAT: &[Key<Show>] = &[
+const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Text for people"),
     ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
@@ -56,7 +56,7 @@ const FORMAT: &[Key<Show>] = &[
 /// in many like threads or class loaders; otherwise it is a `holder` of different parts. The exit code is 1
 /// if nothing accumulates, or only what is less than 1 percent of all objects. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LeaksArgs {
     #[command(flatten)]
     input: Input,
 
@@ -87,7 +87,7 @@ pub(crate) struct Args {
 }
 
 /// All that is told.
-struct Told {
+struct LeaksReport {
     leaks: Leaks,
     facts: HeapFacts,
     /// Shallow bytes of unreachable objects, and of all.
@@ -96,11 +96,11 @@ struct Told {
     is_damaged: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &LeaksArgs) -> anyhow::Result<Outcome> {
     let (session, told) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
-        Ok(Told {
+        Ok(LeaksReport {
             leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
             facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Show::Rows(format) => {
             let is_table = format == Format::Table;
             let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
-            let rows = rows.filter_map(|at| columns::Row::new(&told, at));
+            let rows = rows.filter_map(|at| columns::SuspectLine::new(&told, at));
             let mut answer = Answer::new(columns::columns(), rows)
                 .beside(&beside::columns(), &&told)
                 .without_rows(NoRows::Nothing);

@@ -10,11 +10,11 @@ use hprof_report::table::{Align, Builder};
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::commands::{Commands, NextCommand};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{Told, facts, loaders, words};
+use super::{LeaksReport, facts, loaders, words};
 
 /// Frames of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
@@ -22,7 +22,7 @@ const SHOWN_FRAMES: usize = 6;
 const STEPS: usize = 3;
 
 /// All of the answer but the commands.
-pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
+pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
     let summary = session.heap.summary();
     let mut all = vec![Section::Line(words::headline(&told.leaks))];
     if !told.leaks.largest.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspec
 }
 
 /// A conclusion: the suspect, or the class loaders, why they are alive, and which suspects they explain.
-fn concluded(summary: &Summary, told: &Told, number: usize, conclusion: &Conclusion) -> Vec<Section> {
+fn concluded(summary: &Summary, told: &LeaksReport, number: usize, conclusion: &Conclusion) -> Vec<Section> {
     match &conclusion.cause {
         Cause::Suspect(at) => {
             let suspect = told.leaks.suspects.get(*at);
@@ -85,7 +85,7 @@ pub(super) fn parts_of_it(leaks: &Leaks, suspects: &[usize]) -> Option<String> {
 }
 
 /// A suspect with its evidence.
-fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Section> {
+fn row(summary: &Summary, told: &LeaksReport, at: usize, suspect: &Suspect) -> Vec<Section> {
     let sentence = words::sentence(&told.leaks, suspect);
     let title = words::title(&told.leaks, at);
     let mut all = vec![Section::Line(String::new()), Section::Line(format!("{title}: {sentence}"))];
@@ -103,7 +103,7 @@ fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Sect
 }
 
 /// What the heap consists of, where nothing accumulates.
-fn made_of(told: &Told) -> Section {
+fn made_of(told: &LeaksReport) -> Section {
     let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
     for holder in &told.leaks.largest {
         let bytes = holder.retained_bytes;
@@ -117,7 +117,7 @@ fn made_of(told: &Told) -> Section {
 }
 
 /// The parts of a holder.
-fn parts(told: &Told, suspect: &Suspect) -> Section {
+fn parts(told: &LeaksReport, suspect: &Suspect) -> Section {
     let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
     for part in &suspect.parts {
         let bytes = part.retained_bytes;
@@ -193,7 +193,7 @@ pub(super) fn path_heading(paths: &Paths) -> String {
 }
 
 /// The stack of the thread that ran out of memory.
-fn stack(told: &Told) -> Vec<Section> {
+fn stack(told: &LeaksReport) -> Vec<Section> {
     let Some(thread) = &told.facts.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
     let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
@@ -207,7 +207,7 @@ fn stack(told: &Told) -> Vec<Section> {
 }
 
 /// What to ask next.
-pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
+pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
     let commands = Commands::of(input);
     let mut steps = Vec::new();
     let first = told.leaks.conclusions.iter().find_map(|conclusion| match conclusion.cause {

@@ -9,7 +9,7 @@ const LEAST: usize = 3;
 
 /// What a line of a table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum PathSegment {
     /// A step, by its place.
     Step(usize),
     /// Equal steps.
@@ -23,7 +23,7 @@ pub(super) enum Piece {
     Between(usize),
 }
 
-impl Piece {
+impl PathSegment {
     fn steps(self) -> usize {
         match self {
             Self::Step(_) => 1,
@@ -39,16 +39,16 @@ pub(super) fn shorten<K: PartialEq>(
     places: impl IntoIterator<Item = usize>,
     most: usize,
     key: impl Fn(usize) -> Option<K>,
-) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+) -> Vec<PathSegment> {
+    let mut pieces: Vec<PathSegment> = Vec::new();
     let mut run: Vec<usize> = Vec::new();
     let mut run_key = None;
-    let close = |pieces: &mut Vec<Piece>, run: &mut Vec<usize>| match run.first() {
+    let close = |pieces: &mut Vec<PathSegment>, run: &mut Vec<usize>| match run.first() {
         Some(first) if run.len() >= LEAST => {
-            pieces.push(Piece::Chain { first: *first, steps: run.len() });
+            pieces.push(PathSegment::Chain { first: *first, steps: run.len() });
             run.clear();
         }
-        _ => pieces.extend(run.drain(..).map(Piece::Step)),
+        _ => pieces.extend(run.drain(..).map(PathSegment::Step)),
     };
     let mut places = places.into_iter().peekable();
     let mut before = None;
@@ -60,7 +60,7 @@ pub(super) fn shorten<K: PartialEq>(
             close(&mut pieces, &mut run);
         }
         if gap > 0 {
-            pieces.push(Piece::Between(gap));
+            pieces.push(PathSegment::Between(gap));
         }
         run_key = own;
         run.push(place);
@@ -69,7 +69,7 @@ pub(super) fn shorten<K: PartialEq>(
     if pieces.len() > most {
         let (start, end) = (most / 2, pieces.len() - most / 2);
         let left_out = pieces.get(start..end).unwrap_or_default().iter().map(|piece| piece.steps()).sum();
-        pieces.splice(start..end, [Piece::Between(left_out)]);
+        pieces.splice(start..end, [PathSegment::Between(left_out)]);
     }
     pieces
 }
@@ -90,14 +90,14 @@ pub(super) fn describe_between(steps: usize) -> String {
 mod tests {
     use super::*;
 
-    fn pieces(keys: &str, most: usize) -> Vec<Piece> {
+    fn pieces(keys: &str, most: usize) -> Vec<PathSegment> {
         let key = |place: usize| keys.chars().nth(place).filter(|key| *key != '-');
         shorten(0..keys.len(), most, key)
     }
 
     #[test]
     fn equal_steps_are_one_line() {
-        use Piece::{Between, Chain, Step};
+        use PathSegment::{Between, Chain, Step};
         assert_eq!(pieces("", 9), []);
         assert_eq!(pieces("-aab", 9), [Step(0), Step(1), Step(2), Step(3)]);
         // The last step stays.

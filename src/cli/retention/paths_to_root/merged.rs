@@ -21,11 +21,11 @@ use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
-use super::chains::{self, Piece};
+use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
 /// Lines without a branch that a table shows; of more the middle is left out.
@@ -157,7 +157,7 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
 }
 
 /// An object on the paths.
-struct Row<'a> {
+struct PathObject<'a> {
     node: &'a Node,
     step: &'a Step,
     /// The object that holds it.
@@ -166,9 +166,9 @@ struct Row<'a> {
     root: Option<&'a RootView>,
 }
 
-fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
+fn rows(trees: &Trees) -> impl Iterator<Item = PathObject<'_>> {
     let mut roots = trees.roots.iter();
-    trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| Row {
+    trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| PathObject {
         node,
         step,
         parent: node.parent.and_then(|parent| trees.steps.get(parent)),
@@ -176,19 +176,19 @@ fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+fn columns<'a>() -> Columns<'a, PathObject<'a>> {
     let root = Columns::new(paths::root_columns(None, |root: &RootView| root));
-    let step = paths::step_columns(|row: &Row<'a>| row.step, |row| row.node.parent.is_none());
+    let step = paths::step_columns(|row: &PathObject<'a>| row.step, |row| row.node.parent.is_none());
     Columns::new(
         step.into_iter().chain([
-            Column::of(names::OBJECTS, |row: &Row<'a>| row.node.objects.into()),
-            Column::of(names::IS_SOUGHT, |row: &Row<'a>| row.node.is_sought.into()),
-            object_columns::shallow_bytes(|row: &Row<'a>| row.step.shallow_bytes),
-            object_columns::retained_bytes(|row: &Row<'a>| row.step.retained_bytes),
-            Column::of(names::DEPTH, |row: &Row<'a>| row.node.depth.into()),
-            Column::of(names::PARENT, |row: &Row<'a>| id(row.parent.map(|parent| parent.id)))
+            Column::of(names::OBJECTS, |row: &PathObject<'a>| row.node.objects.into()),
+            Column::of(names::IS_SOUGHT, |row: &PathObject<'a>| row.node.is_sought.into()),
+            object_columns::shallow_bytes(|row: &PathObject<'a>| row.step.shallow_bytes),
+            object_columns::retained_bytes(|row: &PathObject<'a>| row.step.retained_bytes),
+            Column::of(names::DEPTH, |row: &PathObject<'a>| row.node.depth.into()),
+            Column::of(names::PARENT, |row: &PathObject<'a>| id(row.parent.map(|parent| parent.id)))
                 .or_null("it is a root"),
-            Column::nested(names::ROOT, root.fields(), move |row: &Row<'a>| {
+            Column::nested(names::ROOT, root.fields(), move |row: &PathObject<'a>| {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
@@ -211,7 +211,7 @@ fn beside() -> Columns<'static, Merged> {
 }
 
 /// A line of the table.
-enum Line {
+enum MergedPathLine {
     /// A node, by its place.
     Node(usize),
     /// Equal steps below one another, by the place of the first, and how many.
@@ -224,7 +224,7 @@ enum Line {
 
 /// The lines of the table: how deep they are drawn, and whether a line starts a branch. Only branches are drawn deeper
 /// than what they are below of.
-fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
+fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     let merged = &trees.merged;
     let nodes = &merged.nodes;
     let mut below = vec![0usize; nodes.len()];
@@ -238,11 +238,11 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
     // What is left out below comes behind all that is shown there.
     let mut open: Vec<(u32, u32, More)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
-    let mut lines: Vec<(u32, bool, Line)> = Vec::new();
+    let mut lines: Vec<(u32, bool, MergedPathLine)> = Vec::new();
     let mut steps = 0;
     for (at, node) in nodes.iter().enumerate() {
         while let Some((_, depth, more)) = open.pop_if(|(above, ..)| *above >= node.depth) {
-            lines.push((depth, true, Line::More(more)));
+            lines.push((depth, true, MergedPathLine::More(more)));
         }
         let above = node.parent.and_then(|parent| Some((parent, nodes.get(parent)?)));
         let (depth, starts) = match above {
@@ -257,7 +257,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
             *place = depth;
         }
         steps = if starts { 0 } else { steps + 1 };
-        lines.push((depth, starts, Line::Node(at)));
+        lines.push((depth, starts, MergedPathLine::Node(at)));
         if branches(at, node) != 1 || node.more.nodes > 0 {
             shorten(&mut lines, trees, at + 1 - steps..at + 1);
             steps = 0;
@@ -267,16 +267,16 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
         }
     }
     for (_, depth, more) in open.into_iter().rev() {
-        lines.push((depth, true, Line::More(more)));
+        lines.push((depth, true, MergedPathLine::More(more)));
     }
     if merged.more.nodes > 0 {
-        lines.push((1, true, Line::More(merged.more)));
+        lines.push((1, true, MergedPathLine::More(merged.more)));
     }
     lines
 }
 
 /// Shortens the last lines, those of nodes one below the other without a branch.
-fn shorten(lines: &mut Vec<(u32, bool, Line)>, trees: &Trees, nodes: Range<usize>) {
+fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
     let kept = lines.len().saturating_sub(nodes.len());
     let Some((depth, ..)) = lines.get(kept) else { return };
     let depth = *depth;
@@ -289,9 +289,9 @@ fn shorten(lines: &mut Vec<(u32, bool, Line)>, trees: &Trees, nodes: Range<usize
     lines.truncate(kept);
     lines.extend(pieces.into_iter().map(|piece| {
         let line = match piece {
-            Piece::Step(at) => Line::Node(at),
-            Piece::Chain { first, steps } => Line::Chain(first, steps),
-            Piece::Between(steps) => Line::Between(steps),
+            PathSegment::Step(at) => MergedPathLine::Node(at),
+            PathSegment::Chain { first, steps } => MergedPathLine::Chain(first, steps),
+            PathSegment::Between(steps) => MergedPathLine::Between(steps),
         };
         (depth, false, line)
     }));
@@ -309,7 +309,7 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
     let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
-    let rows: Vec<Row<'_>> = rows(trees).collect();
+    let rows: Vec<PathObject<'_>> = rows(trees).collect();
     // By depth: how lines below the last branch begin.
     let mut below: Vec<String> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());
@@ -325,7 +325,7 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
             below.get(depth).cloned().unwrap_or_default()
         };
         shown.push(match line {
-            Line::Node(at) => {
+            MergedPathLine::Node(at) => {
                 let Some(row) = rows.get(at) else { continue };
                 let object = paths::describe_step(row.step);
                 let text = match row.root.map(paths::describe_root) {
@@ -338,17 +338,17 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
                 };
                 Shown { objects: Some(row.node.objects.into()), step: Some(row.step), text }
             }
-            Line::Chain(at, steps) => {
+            MergedPathLine::Chain(at, steps) => {
                 let held = trees.steps.get(at).map(paths::describe_held).unwrap_or_default();
                 let holder = trees.holder(at).and_then(|step| step.class.as_deref());
                 let text = format!("{lead}{}", chains::describe(steps, holder, &held));
                 Shown { objects: None, step: None, text }
             }
-            Line::Between(steps) => {
+            MergedPathLine::Between(steps) => {
                 let text = format!("{lead}{}", chains::describe_between(steps));
                 Shown { objects: None, step: None, text }
             }
-            Line::More(more) => {
+            MergedPathLine::More(more) => {
                 let class = object::class_name(summary, more.class);
                 let class = class.map(|class| format!(" of {class}")).unwrap_or_default();
                 let text = format!("{lead}… {} more{class}", grouped(more.nodes));

@@ -13,7 +13,7 @@ use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 
@@ -33,7 +33,7 @@ const DEFAULT_PATHS: u16 = 3;
 const DEFAULT_BRANCHES: usize = 24;
 
 /// The words of `--exclude`.
-const STRENGTHS: &[Key<Strength>] = &[
+const STRENGTHS: &[Keyword<Strength>] = &[
     ("weak", Strength::Weak, "Referent of a WeakReference"),
     ("soft", Strength::Soft, "Referent of a SoftReference"),
     ("phantom", Strength::Phantom, "Referent of a PhantomReference or a Cleaner"),
@@ -52,7 +52,7 @@ const STRENGTHS: &[Key<Strength>] = &[
     "Show only the first N rows, for classes: the branches to most objects below each node; 0 for all [default: 5 in a \
      table, all in JSON and CSV]"
 )))]
-pub(crate) struct Args {
+pub(crate) struct PathsToRootArgs {
     #[command(flatten)]
     input: Input,
 
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-impl Args {
+impl PathsToRootArgs {
     fn excluded(&self) -> Excluded {
         let references = match &self.exclude {
             _ if self.all_references => Excluded::NONE,
@@ -136,8 +136,8 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Args { input, output, .. } = args;
+pub(crate) fn run(args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
+    let PathsToRootArgs { input, output, .. } = args;
     let selections = &args.input.settled(&args.selections)?;
     let id = |selection: &Selection| match selection.what {
         What::Object(id) => Some(id),
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(ids) => {
             let most = args.paths.unwrap_or(DEFAULT_PATHS);
             let budget = args.budget.filter(|budget| *budget > 0);
-            objects::run(input, output, ids, objects::Limits { most, budget }, args.excluded())
+            objects::run(input, output, ids, objects::PathLimits { most, budget }, args.excluded())
         }
         None => merged::run(input, output, selections, args.excluded(), args.show()),
     }?;

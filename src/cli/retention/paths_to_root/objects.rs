@@ -16,10 +16,10 @@ use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
-use super::chains::{self, Piece};
+use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
 /// Lines of a path that a table shows; of more the middle is left out.
@@ -32,7 +32,7 @@ const MAX_HOLDERS: usize = 3;
 /// The paths to one object, and why there are those.
 struct Paths {
     id: ObjectId,
-    what: Found,
+    what: PathsOutcome,
     paths: Vec<PathView>,
     /// `true` if there is no other path.
     are_all: bool,
@@ -44,7 +44,7 @@ struct Paths {
 
 /// What is searched for each object, at most.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct PathLimits {
     /// Paths.
     pub(super) most: u16,
     /// Referrers that are looked at.
@@ -53,7 +53,7 @@ pub(super) struct Limits {
 
 /// Why there are the paths that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum PathsOutcome {
     NoSuchObject,
     Unreachable,
     /// Reachable, but not from the roots that are left; else something is wrong with the roots.
@@ -65,7 +65,7 @@ enum Found {
     GivenUp,
 }
 
-impl Found {
+impl PathsOutcome {
     /// The word in JSON.
     fn name(self) -> &'static str {
         match self {
@@ -86,14 +86,14 @@ struct PathView {
     also_held_by: Vec<String>,
     /// The number of the path on which these are.
     also_on: usize,
-    lines: Vec<Line>,
+    lines: Vec<StepLine>,
 }
 
 pub(super) fn run(
     input: &Input,
     output: &Output,
     ids: &[ObjectId],
-    limits: Limits,
+    limits: PathLimits,
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
@@ -102,7 +102,7 @@ pub(super) fn run(
         let find = |id: &ObjectId| find(graph, &view, *id, (limits, is_table), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
     })?;
-    let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| Row { to, path }));
+    let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
     let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
         .beside(&beside(), &found.as_slice())
         .without_rows(NoRows::Nothing);
@@ -121,13 +121,13 @@ fn find(
     graph: &ObjectGraph,
     view: &View<'_>,
     id: ObjectId,
-    (limits, is_table): (Limits, bool),
+    (limits, is_table): (PathLimits, bool),
     excluded: Excluded,
 ) -> Paths {
     let Some(object) = graph.objects.addresses.index_of(id) else {
         return Paths {
             id,
-            what: Found::NoSuchObject,
+            what: PathsOutcome::NoSuchObject,
             paths: Vec::new(),
             are_all: true,
             only_frames: false,
@@ -139,11 +139,11 @@ fn find(
     let found = beyond_frames::paths_within(&view.edges, object, most, excluded, &mut budget);
     let gave_up = budget.is_spent();
     let what = match (found.paths.is_empty(), found.only_excluded) {
-        (false, true) => Found::OnlyExcluded,
-        (false, false) => Found::Paths,
-        (true, _) if graph.tree.reachable_position(object).is_none() => Found::Unreachable,
-        (true, _) if gave_up => Found::GivenUp,
-        (true, _) => Found::Nothing,
+        (false, true) => PathsOutcome::OnlyExcluded,
+        (false, false) => PathsOutcome::Paths,
+        (true, _) if graph.tree.reachable_position(object).is_none() => PathsOutcome::Unreachable,
+        (true, _) if gave_up => PathsOutcome::GivenUp,
+        (true, _) => PathsOutcome::Nothing,
     };
     let paths = found.paths.iter().filter_map(|path| {
         let root = *path.objects.first()?;
@@ -159,7 +159,7 @@ fn find(
             lines: if is_table {
                 lines(view, &path.objects)
             } else {
-                view.steps(&path.objects, 0..path.objects.len()).into_iter().map(Line::Step).collect()
+                view.steps(&path.objects, 0..path.objects.len()).into_iter().map(StepLine::Step).collect()
             },
         })
     });
@@ -200,29 +200,29 @@ fn also_held_by(
 }
 
 /// Says what rows cannot: why there are none, or whether there are others, and what was left out.
-fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
+fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
-        Found::NoSuchObject => {
+        PathsOutcome::NoSuchObject => {
             return messages::about_no_object(session.heap.path(), &session.graph, found.id);
         }
-        Found::Unreachable => {
+        PathsOutcome::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
         }
-        Found::GivenUp => {
+        PathsOutcome::GivenUp => {
             let budget = counted(limits.budget.unwrap_or_default(), "referrer");
             format!("the search for a path to {id} gave up after {budget}; without --budget it goes on")
         }
-        Found::Nothing if !roots.is_empty() => {
+        PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
         }
-        Found::Nothing => format!("no path to {id} was found"),
-        Found::OnlyExcluded => {
+        PathsOutcome::Nothing => format!("no path to {id} was found"),
+        PathsOutcome::OnlyExcluded => {
             let roots = if roots.is_empty() { roots } else { format!(", and GC roots: {roots}") };
             format!("{id} is reachable only through excluded references: {references}{roots}")
         }
-        Found::Paths => {
+        PathsOutcome::Paths => {
             let first = if found.only_frames {
                 format!("only frames of threads hold {id}: no path leads to it through fields")
             } else if found.are_all {
@@ -246,20 +246,20 @@ fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
 }
 
 /// A path, and the object that it leads to.
-struct Row<'a> {
+struct PathLine<'a> {
     to: &'a Paths,
     path: &'a PathView,
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+fn columns<'a>() -> Columns<'a, PathLine<'a>> {
     let step = step_columns();
-    let mut columns = paths::root_columns(Some(names::ROOT), |row: &Row<'a>| &row.path.root);
-    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &Row<'a>| {
-        (row.to.what == Found::OnlyExcluded).into()
+    let mut columns = paths::root_columns(Some(names::ROOT), |row: &PathLine<'a>| &row.path.root);
+    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &PathLine<'a>| {
+        (row.to.what == PathsOutcome::OnlyExcluded).into()
     }));
-    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &Row<'a>| row.path.through_frame.into()));
-    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &Row<'a>| {
-        let steps = row.path.lines.iter().filter_map(Line::step).enumerate();
+    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &PathLine<'a>| row.path.through_frame.into()));
+    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &PathLine<'a>| {
+        let steps = row.path.lines.iter().filter_map(StepLine::step).enumerate();
         Value::List(
             steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
         )
@@ -304,7 +304,8 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(String::new()));
             }
             let fields = if has_frames && !path.through_frame { ", through fields" } else { "" };
-            let through = if to.what == Found::OnlyExcluded { ", through excluded references" } else { "" };
+            let through =
+                if to.what == PathsOutcome::OnlyExcluded { ", through excluded references" } else { "" };
             let of = if found.len() > 1 { format!(" to {:#x}", to.id) } else { String::new() };
             let root = paths::describe_root(&path.root);
             sections.push(Section::Line(format!("path {number}{of}{fields}{through}: {root}")));
@@ -315,7 +316,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(format!("{lead}{holder}{end}")));
             }
             sections.push(Section::table(&line_columns(), path.lines.iter()));
-            if path.lines.iter().any(|line| matches!(line, Line::LeftOut(_))) {
+            if path.lines.iter().any(|line| matches!(line, StepLine::LeftOut(_))) {
                 sections.push(Section::Options("--format json shows all steps".to_owned()));
             }
         }
@@ -324,7 +325,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 }
 
 /// A line of the table of a path.
-pub(in crate::cli::retention) enum Line {
+pub(in crate::cli::retention) enum StepLine {
     Step(Step),
     /// Objects that are shown together, in words.
     Between(String),
@@ -332,7 +333,7 @@ pub(in crate::cli::retention) enum Line {
     LeftOut(String),
 }
 
-impl Line {
+impl StepLine {
     pub(in crate::cli::retention) fn step(&self) -> Option<&Step> {
         match self {
             Self::Step(step) => Some(step),
@@ -355,7 +356,7 @@ impl Line {
 }
 
 /// The lines of the table of a path.
-fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
+fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     let (graph, summary) = (view.edges.graph, view.edges.summary);
     let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
     let key = |place: usize| {
@@ -365,15 +366,15 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
     };
     let end = path.len();
     let places = (0..end.min(LOOKED_AT)).chain(end.saturating_sub(LOOKED_AT).max(LOOKED_AT)..end);
-    let line = |piece: Piece| {
+    let line = |piece: PathSegment| {
         Some(match piece {
-            Piece::Step(place) => Line::Step(view.step(*path.get(place)?, holder(place))),
-            Piece::Chain { first, steps } => {
+            PathSegment::Step(place) => StepLine::Step(view.step(*path.get(place)?, holder(place))),
+            PathSegment::Chain { first, steps } => {
                 let (class, holding, _) = key(first)?;
                 let class = object::class_name(summary, class);
-                Line::Between(chains::describe(steps, class, &holding.to_string()))
+                StepLine::Between(chains::describe(steps, class, &holding.to_string()))
             }
-            Piece::Between(steps) => Line::LeftOut(chains::describe_between(steps)),
+            PathSegment::Between(steps) => StepLine::LeftOut(chains::describe_between(steps)),
         })
     };
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
@@ -386,38 +387,42 @@ pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usiz
 }
 
 /// The lines of a path that is read already. So many objects are left out behind so many steps.
-pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<Line> {
+pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<StepLine> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {
         let (holder, step) = (steps.get(place.checked_sub(1)?)?, steps.get(place)?);
         let reference = step.reference.as_deref().filter(|_| left_out == 0 || place != behind)?;
         Some((holder.class.as_deref(), reference, step.class.as_deref()))
     };
-    let line = |piece: Piece| {
+    let line = |piece: PathSegment| {
         Some(match piece {
-            Piece::Step(place) => Line::Step(steps.get(place)?.clone()),
-            Piece::Chain { first, steps: count } => {
+            PathSegment::Step(place) => StepLine::Step(steps.get(place)?.clone()),
+            PathSegment::Chain { first, steps: count } => {
                 let (class, reference, _) = key(first)?;
-                Line::Between(chains::describe(count, class, reference))
+                StepLine::Between(chains::describe(count, class, reference))
             }
-            Piece::Between(count) => Line::Between(chains::describe_between(count.saturating_add(left_out))),
+            PathSegment::Between(count) => {
+                StepLine::Between(chains::describe_between(count.saturating_add(left_out)))
+            }
         })
     };
     chains::shorten(0..steps.len(), MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
-fn line_columns<'a>() -> Columns<'a, &'a Line> {
+fn line_columns<'a>() -> Columns<'a, &'a StepLine> {
     let size = |title, bytes: fn(&Step) -> u64| {
-        Column::table(title, Align::Right, move |line: &&'a Line| line.of_step(|step| grouped(bytes(step))))
+        Column::table(title, Align::Right, move |line: &&'a StepLine| {
+            line.of_step(|step| grouped(bytes(step)))
+        })
     };
     Columns::new([
         size("shallow", |step| step.shallow_bytes).fit(Fit::Secondary { priority: 0 }),
         size("retained", |step| step.retained_bytes),
-        Column::table("field", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
+        Column::table("field", Align::Left, |line: &&'a StepLine| line.of_step(paths::describe_held))
             .fit(Fit::Shorten { priority: 0 }),
-        Column::table("object", Align::Left, |line: &&'a Line| match line {
-            Line::Step(step) => paths::describe_step(step),
-            Line::Between(text) | Line::LeftOut(text) => text.clone(),
+        Column::table("object", Align::Left, |line: &&'a StepLine| match line {
+            StepLine::Step(step) => paths::describe_step(step),
+            StepLine::Between(text) | StepLine::LeftOut(text) => text.clone(),
         })
         .fit(Fit::Shorten { priority: 0 }),
     ])

@@ -11,14 +11,14 @@ use super::KINDS;
 use crate::cli::shared::keys::word_of;
 
 /// A kind of waste.
-pub(super) struct Row<'a> {
+pub(super) struct WasteLine<'a> {
     pub(super) waste: &'a Waste,
     pub(super) row: &'a Found,
     /// Fields that are shown.
     pub(super) top: Option<usize>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> WasteLine<'a> {
     fn fields(&self) -> &'a [FieldSum] {
         shown(self.row, self.top)
     }
@@ -59,32 +59,32 @@ fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
 }
 
 /// The page of a kind.
-fn page(row: &Row<'_>) -> Option<Target> {
+fn page(row: &WasteLine<'_>) -> Option<Target> {
     Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
 
-pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
-    let most = |row: &Row<'a>| {
+pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, WasteLine<'a>> {
+    let most = |row: &WasteLine<'a>| {
         let Some(field) = row.row.fields.first() else { return String::new() };
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     Columns::new([
-        Column::of(names::KIND, |row: &Row<'a>| row.row.kind.name().into())
+        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name().into())
             .header("kind")
             .target(page)
             .place(4),
-        Column::of(names::OBJECTS, |row: &Row<'a>| row.row.count.into()).header("count").place(3),
-        Column::of(names::WASTED_BYTES, |row: &Row<'a>| row.row.wasted_bytes.into())
+        Column::of(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()).header("count").place(3),
+        Column::of(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into())
             .header("wasted")
             .cell(|row| human_bytes(row.row.wasted_bytes))
             .place(0),
-        Column::of(names::HEAP_PERCENT, |row: &Row<'a>| {
+        Column::of(names::HEAP_PERCENT, |row: &WasteLine<'a>| {
             Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes))
         })
         .header("%")
         .cell(|row| percent(row.row.wasted_bytes, row.waste.all_bytes))
         .place(1),
-        Column::of(names::ADDED_BYTES, |row: &Row<'a>| row.row.added_bytes.into())
+        Column::of(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into())
             .header("added")
             .cell(|row| human_bytes(row.row.added_bytes))
             .fit(Fit::Secondary { priority: 0 })
@@ -92,10 +92,10 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         Column::table(format!("most by {}", title(by)), Align::Left, most)
             .fit(Fit::Shorten { priority: 0 })
             .target(move |row| target(row.row.fields.first()?, by)),
-        Column::of(names::FIELD_COUNT, |row: &Row<'a>| row.row.fields.len().into()),
-        Column::records(names::FIELDS, fields(), |row: &Row<'a>| row.fields()),
-        Column::records(names::PARTS, parts(), |row: &Row<'a>| &row.row.parts),
-        Column::records(names::EXAMPLES, examples(), |row: &Row<'a>| &row.row.examples),
+        Column::of(names::FIELD_COUNT, |row: &WasteLine<'a>| row.row.fields.len().into()),
+        Column::records(names::FIELDS, fields(), |row: &WasteLine<'a>| row.fields()),
+        Column::records(names::PARTS, parts(), |row: &WasteLine<'a>| &row.row.parts),
+        Column::records(names::EXAMPLES, examples(), |row: &WasteLine<'a>| &row.row.examples),
     ])
 }
 

@@ -12,10 +12,10 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const EXAMPLE_COUNT: usize = 5;
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[
+const GROUP_BY: &[Keyword<GroupBy>] = &[
     ("field", GroupBy::Field, "The field that holds what is wasted"),
     ("class", GroupBy::Class, "The class that declares that field"),
     ("loader", GroupBy::Loader, "The class loader of that class"),
@@ -36,7 +36,7 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 ];
 
 /// The words of `--kind` and `--explain`.
-const KINDS: &[Key<Kind>] = &[
+const KINDS: &[Keyword<Kind>] = &[
     ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
     ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
     ("constant-arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
@@ -66,7 +66,7 @@ const KINDS: &[Key<Kind>] = &[
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", without_dump))]
 #[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
-pub(crate) struct Args {
+pub(crate) struct WasteArgs {
     #[command(flatten)]
     input: Input,
 
@@ -109,7 +109,7 @@ fn without_dump(dump: clap::Arg) -> clap::Arg {
     dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &WasteArgs) -> anyhow::Result<Outcome> {
     if let Some(kind) = args.explain {
         explain::show(kind)?;
         return Ok(Outcome::Fine);
@@ -130,7 +130,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let is_table = format == Format::Table;
             // In a table kinds are rows, and of their fields only the first is shown.
             let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
-            let rows = found.rows.iter().take(kinds).map(|row| columns::Row { waste: &found, row, top });
+            let rows =
+                found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: &found, row, top });
             let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
                 .beside(&columns::beside(), &&found)

@@ -5,9 +5,9 @@ use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::{grouped, human_bytes, percent};
 
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::commands::{Commands, NextCommand};
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 
 use super::{KINDS, columns};
 
@@ -31,7 +31,7 @@ pub(super) fn headline(waste: &Waste) -> String {
 }
 
 /// What to ask next: the kinds that add most.
-pub(super) fn next(input: &Input, waste: &Waste) -> Vec<Step> {
+pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::of(input);
     let mut kinds: Vec<(u64, Kind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
     kinds.retain(|(_, kind)| *kind != Kind::Unreachable);

@@ -8,16 +8,16 @@ use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary()?;
     let (old, before) = Session::ask(&old, |_, graph| Ok(Census::new(graph)))?;
     let (new, after) = Session::ask(&new, |_, graph| Ok(Census::new(graph)))?;
     let rows = Census::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&old), changed: counts.changed };
+    let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
     shown::show(args, &Pair { old, new }, answer, counts, &[])
