@@ -51,7 +51,7 @@ pub(crate) trait AnswerSource {
         self.show_as(command, output.format(), output::style(output), answer)
     }
 
-    /// As [`Source::show`], for a command whose `--format` has others beside those of [`Format`].
+    /// As [`AnswerSource::show`], for a command whose `--format` has others beside those of [`Format`].
     fn show_as<R>(
         &self,
         command: &str,
