@@ -1,5 +1,5 @@
-//! `export`: the tables of dumps as files for other engines. [`names`] makes names of directories, [`partition`] the
-//! directories, [`rows`] the answer.
+//! `export`: the tables of dumps as files for other engines. [`directory_names`] makes names of directories,
+//! [`partition`] the directories, [`rows`] the answer.
 
 mod directory_names;
 mod partition;
