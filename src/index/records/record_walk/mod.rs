@@ -139,7 +139,7 @@ impl RecordWalk<'_> {
         self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
     }
 
-    /// Reports that the rest of the file is unusable without loss.
+    /// Reports stray bytes up to the end of the file, with which nothing is lost.
     fn stray(&mut self, at: usize) {
         let bytes = self.bytes.len() - at;
         let text = format!("{bytes} stray bytes after the last record");
@@ -434,7 +434,7 @@ fn error_text(error: &FormatError) -> String {
     text.split(" (at offset").next().unwrap_or_default().to_owned()
 }
 
-/// Adds a problem if the start of the file shows the effects of a text-mode transfer.
+/// Returns the damage by a text-mode transfer that the start of the file shows, if any.
 fn mangled(bytes: &[u8]) -> Option<&'static str> {
     let bytes = bytes.get(..bytes.len().min(1 << 20)).unwrap_or_default();
     let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
