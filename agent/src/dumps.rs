@@ -1,4 +1,4 @@
-//! What is written, and when.
+//! Contents and times of dumps.
 
 use hprof_format::heap_text;
 
@@ -22,7 +22,7 @@ use crate::record::samples::Samples;
 use crate::suspended::Suspended;
 
 impl Agent {
-    /// Writes what is asked for. One at a time. Says whether all of it was written.
+    /// Writes the requested sections, one dump at a time. Returns whether all of it was written.
     pub fn dump(&self, jni: &Jni<'_>, what: What) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
@@ -99,7 +99,7 @@ impl Agent {
     fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: What) {
         let live = self.count_live(jni);
         let sites = AllSites::new(self, &live.counts);
-        // Traces and classes that the walk met.
+        // Traces and classes that the walk reached.
         output.definitions(self);
         output.unloaded(self, &live.classes);
         if what.summary {
@@ -121,9 +121,9 @@ impl Agent {
         }
     }
 
-    /// What is alive, after a garbage collection.
+    /// Counts live objects, after a garbage collection.
     fn count_live(&self, jni: &Jni<'_>) -> Live {
-        /// Classes can be loaded between their registration and the walk.
+        /// Maximum number of attempts: classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
         let collected = self.collector.collect();
         let mut live = Live::new(self, None);
@@ -132,7 +132,7 @@ impl Agent {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            // Without a collection the walk tells what is alive: only reachable objects are counted.
+            // Without a collection, only reachable objects are counted: those that the walk reaches.
             let epoch = (!collected).then(|| self.next_epoch());
             live = Live::new(self, epoch);
             let walked = match epoch {
@@ -236,8 +236,8 @@ impl Agent {
         Ok(counts)
     }
 
-    /// Lets the JVM write the dump; what follows goes behind it. The file of a dump before keeps its name, and this one gets
-    /// a number behind its own.
+    /// Makes the JVM write the dump; further output is appended to it. The file of an earlier dump keeps
+    /// its name, and this one gets a number.
     fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return false };
@@ -257,14 +257,14 @@ impl Agent {
         }
     }
 
-    /// Objects and bytes of the heap, for the first line of a text dump.
+    /// Returns the number of objects and bytes of the heap, for the first line of a text dump.
     fn heap_size(&self) -> (u64, u64) {
         let mut size = crate::heap::live::Size { fillers: self.fillers(), ..Default::default() };
         let _ = self.jvmti.iterate(&mut size);
         (size.objects, size.bytes)
     }
 
-    /// Threads and their stacks, which get traces of their own.
+    /// Returns threads and their stacks, which get traces of their own.
     fn thread_roots(&self, jni: &Jni<'_>) -> ThreadRoots {
         let mut roots = ThreadRoots::default();
         for thread in self.jvmti.threads(jni).unwrap_or_default() {
@@ -280,7 +280,7 @@ impl Agent {
     }
 }
 
-/// `NAME.2`, or the next that is free.
+/// Returns `NAME.2`, or the next unused name.
 fn numbered(path: &std::path::Path) -> std::path::PathBuf {
     let mut number = 2u32;
     loop {
@@ -294,7 +294,7 @@ fn numbered(path: &std::path::Path) -> std::path::PathBuf {
     }
 }
 
-/// String IDs of all names of fields.
+/// Returns the string IDs of all field names.
 fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     let mut names = write::FieldNames::default();
     if output.format() == Format::Text {
@@ -313,7 +313,7 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     names
 }
 
-/// What is not in a dump is said.
+/// Reports what is missing from a dump.
 fn tell(counts: Counts) {
     if counts.lost > 0 {
         complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));
