@@ -141,6 +141,7 @@ impl<'j> Jni<'j> {
     /// Defines a class in the boot loader.
     pub fn define_class(&self, name: &CStr, bytes: &[u8]) -> Option<Ref<'j>> {
         let length = i32::try_from(bytes.len()).ok()?;
+        // SAFETY: `length` is the number of bytes; the JVM checks the class file.
         let raw = unsafe {
             ((*self.table()).DefineClass)(
                 self.env(),

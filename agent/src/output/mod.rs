@@ -142,7 +142,7 @@ impl Output {
         id
     }
 
-    /// Writes bytes if there are at least `at`.
+    /// Writes bytes if there are more than `at`.
     fn flush(&mut self, out: &mut Vec<u8>, at: usize) {
         if out.len() > at {
             self.sink.write(out);
