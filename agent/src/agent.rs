@@ -134,9 +134,7 @@ impl Agent {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = PATIENCE.as_secs();
-                complain(&format!(
-                    "it is still being done after {seconds} s; the JVM's stderr tells of its end"
-                ));
+                complain(&format!("not finished after {seconds} s; the JVM's stderr reports its completion"));
                 false
             }
             Err(RecvTimeoutError::Disconnected) => {

@@ -28,7 +28,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
             Err(error) => {
                 // The JVM ends, or the other end is gone.
                 if error.kind() == std::io::ErrorKind::InvalidData {
-                    complain(&format!("commands are not read any more: {error}"));
+                    complain(&format!("no longer reading commands: {error}"));
                 }
                 return;
             }
@@ -43,6 +43,6 @@ pub fn exit(jni: &Jni<'_>) {
         jni.call_static_void(class, c"exit", c"(I)V", &[Argument::Int(0)]).then_some(())
     });
     if ended.flatten().is_none() {
-        complain("the JVM could not be ended");
+        complain("cannot end the JVM");
     }
 }

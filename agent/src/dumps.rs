@@ -26,7 +26,7 @@ impl Agent {
     pub fn dump(&self, jni: &Jni<'_>, what: What) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
-            messages::hear([format!("HPROF: nothing is written any more: {failure}")]);
+            messages::hear([format!("HPROF: output has stopped: {failure}")]);
             return false;
         }
         let mut heap = true;
@@ -44,7 +44,7 @@ impl Agent {
             output.sink.write(&lines);
             if dropped > 0 {
                 complain(&format!(
-                    "{dropped} WAIT and WAITED lines are left out: 64 MiB are kept between two dumps"
+                    "{dropped} WAIT and WAITED lines are omitted: at most 64 MiB are stored between two dumps"
                 ));
             }
             output.monitor_dump(self, jni);
@@ -77,7 +77,7 @@ impl Agent {
         let name = output.sink.name();
         let whole = output.sink.end();
         if self.traces.is_full() {
-            complain("more stack traces than can be kept: later ones are counted at trace 300000");
+            complain("too many distinct stack traces: later ones are counted as trace 300000");
         }
         if self.options.verbose && !told.is_empty() && whole {
             say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
@@ -109,7 +109,7 @@ impl Agent {
             let saturated = output.sites(self, &sites, cutoff);
             if saturated > 0 {
                 complain(&format!(
-                    "{saturated} sites have numbers above 4,294,967,295, which ALLOC SITES cannot hold: they are that"
+                    "{saturated} sites have numbers above 4,294,967,295, the maximum in ALLOC SITES: they are capped"
                 ));
             }
         }
@@ -152,13 +152,13 @@ impl Agent {
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
+            complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
         let spool = if output.sink.path().is_none() {
             match records::spool() {
                 Ok(file) => Some(file),
                 Err(error) => {
-                    complain(&format!("no heap dump: cannot make a temporary file: {error}"));
+                    complain(&format!("no heap dump: cannot create a temporary file: {error}"));
                     return false;
                 }
             }
@@ -243,7 +243,7 @@ impl Agent {
         let Some(first) = first else { return false };
         let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
+            complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
         match crate::heap::jvm::dump(jni, &path) {
             Ok(behind) => {
@@ -320,13 +320,13 @@ fn tell(counts: Counts) {
     }
     if counts.cut > 0 {
         complain(&format!(
-            "{} arrays are larger than the 4 GiB that a record can hold: their first elements are in the heap dump",
+            "{} arrays exceed the record limit of 4 GiB: the heap dump contains only their first elements",
             counts.cut
         ));
     }
     if counts.late > 0 {
         complain(&format!(
-            "{} objects were visited twice: references that came the second time are not in the heap dump",
+            "{} objects were visited twice: the heap dump omits references from the second visit",
             counts.late
         ));
     }

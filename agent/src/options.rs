@@ -166,7 +166,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         }
     }
     if options.net.is_some() && options.file.is_some() {
-        return Err("net= and file= exclude each other".to_owned());
+        return Err("net= and file= cannot be used together".to_owned());
     }
     Ok(Asked::Record(Box::new(options)))
 }
@@ -331,7 +331,7 @@ mod tests {
             ("heap=sites,dump=jvm,format=b", "needs heap=dump"),
             ("heap=dump,dump=jvm", "format=b"),
             ("heap=dump,dump=jvm,format=b,net=h:1", "not net="),
-            ("net=h:1,file=x", "exclude each other"),
+            ("net=h:1,file=x", "cannot be used together"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

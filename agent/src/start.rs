@@ -63,14 +63,16 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
         (Asked::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
         (Asked::Dump | Asked::Stop, ..) => {
             complain(match last {
-                Some(_) => "no recording runs in this JVM: it was stopped; other options start another one",
-                None => "no recording runs in this JVM: dump and stop are for one that was started",
+                Some(_) => {
+                    "no recording is running in this JVM: it was stopped; use other options to start a new one"
+                }
+                None => "no recording is running in this JVM: dump and stop require one",
             });
             Start::Refuses
         }
         (Asked::Record(_), Some(_), _) => {
             complain(
-                "a recording runs in this JVM already: dump writes it, and stop ends it before another one",
+                "a recording is already running in this JVM: dump writes it, stop ends it so that another can start",
             );
             Start::Refuses
         }
@@ -94,7 +96,7 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     }
 }
 
-/// A command that was not done is an error for its requester.
+/// Returns a command that was not done is an error for its requester.
 fn done(done: bool) -> Start {
     if done { Start::Runs } else { Start::Refuses }
 }
@@ -114,11 +116,13 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
         needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
     }
     if options.heap_dump || options.sites || options.net.is_some() {
-        needed
-            .push((Capability::CollectionEvents, "the last dump may wait for a collection that never comes"));
+        needed.push((
+            Capability::CollectionEvents,
+            "the last dump may wait for a collection that never finishes",
+        ));
     }
     if options.heap_dump || options.net.is_some() {
-        needed.push((Capability::Suspend, "threads run on between the walks of a heap dump"));
+        needed.push((Capability::Suspend, "threads keep running between the walks of a heap dump"));
     }
     if options.cpu == Some(Cpu::Samples) {
         needed.push((Capability::ThreadCpuTime, "runnable threads are sampled, whether they run or not"));
@@ -127,7 +131,7 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
         needed.push((Capability::ClassHook, "no method is measured"));
     }
     if options.monitors {
-        needed.push((Capability::Monitors, "no contention is seen"));
+        needed.push((Capability::Monitors, "no contention is recorded"));
         needed.push((Capability::MonitorInfo, "MONITOR DUMP has no monitors"));
     }
     if !attached {
@@ -145,7 +149,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if given.contains(capability) || lost.is_empty() {
             continue;
         }
-        complain(&format!("the JVM does not give {capability:?}: {lost}"));
+        complain(&format!("the JVM does not provide {capability:?}: {lost}"));
         if *capability == Capability::TagObjects {
             return Start::Refuses;
         }
@@ -193,7 +197,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         Ok(())
     });
     if let Err(error) = enabled {
-        complain(&format!("cannot turn on events: {error}"));
+        complain(&format!("cannot enable events: {error}"));
         agent.stop_events();
         agent.end();
         return Start::Refuses;

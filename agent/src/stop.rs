@@ -77,14 +77,15 @@ impl Agent {
         let start = Instant::now();
         while busy() {
             if start.elapsed() > PATIENCE || self.collector.is_ending() {
-                return Err("threads are still busy with the recording that was stopped".to_owned());
+                return Err("threads are still using the stopped recording".to_owned());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         for event in [Event::CollectionStart, Event::CollectionFinish] {
             self.jvmti.disable(event);
         }
-        self.clear(jni).map_err(|error| format!("tags of the recording that was stopped stay: {error}"))?;
+        self.clear(jni)
+            .map_err(|error| format!("cannot clear the tags of the stopped recording: {error}"))?;
         if let Some(times) = &self.times {
             times.clear();
         }

@@ -13,17 +13,17 @@ pub struct ClassDump<'a> {
     pub offset: usize,
     /// Size of the sub-record, including the tag, in bytes.
     pub len: usize,
-    /// Id of the class object.
+    /// ID of the class object.
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the superclass's class object; 0 for none.
+    /// ID of the superclass's class object; 0 for none.
     pub super_class: ObjectId,
-    /// Object id of the loader; 0 for the boot loader.
+    /// Object ID of the loader; 0 for the boot loader.
     pub loader: ObjectId,
-    /// Object id of the signers; 0 for none.
+    /// Object ID of the signers; 0 for none.
     pub signers: ObjectId,
-    /// Object id of the protection domain; 0 for none.
+    /// Object ID of the protection domain; 0 for none.
     pub protection_domain: ObjectId,
     /// Instance size as stated: size of the fields in HotSpot dumps, real size in dumps of the agent, JDK
     /// 6 and Android.
@@ -37,7 +37,7 @@ pub struct ClassDump<'a> {
 /// A static field with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticField {
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
     /// Type.
     pub kind: BasicType,
@@ -48,7 +48,7 @@ pub struct StaticField {
 /// An instance field as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldDeclaration {
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
     /// Type.
     pub kind: BasicType,

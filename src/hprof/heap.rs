@@ -22,7 +22,7 @@ pub struct Instance<'a> {
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the class object.
+    /// ID of the class object.
     pub class: ObjectId,
     /// Values of the fields: the class's own first, then its superclass's, and so on.
     pub fields: &'a [u8],
@@ -39,7 +39,7 @@ pub struct ObjectArray<'a> {
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the array's class object.
+    /// ID of the array's class object.
     pub class: ObjectId,
     /// Number of elements.
     pub length: u32,

@@ -99,20 +99,20 @@ pub struct LoadClass {
     pub id: ObjectId,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
 }
 
 /// STACK FRAME (0x04).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRecord {
-    /// Frame id.
+    /// Frame ID.
     pub id: u64,
-    /// String id of the method's name.
+    /// String ID of the method's name.
     pub method: u64,
-    /// String id of the method's signature.
+    /// String ID of the method's signature.
     pub signature: u64,
-    /// String id of the source file's name; 0 for none.
+    /// String ID of the source file's name; 0 for none.
     pub source: u64,
     /// Serial number of the class.
     pub class_serial: u32,
@@ -148,11 +148,11 @@ pub struct StartThread {
     pub id: ObjectId,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
-    /// String id of the group's name.
+    /// String ID of the group's name.
     pub group: u64,
-    /// String id of the parent group's name.
+    /// String ID of the parent group's name.
     pub parent_group: u64,
 }
 

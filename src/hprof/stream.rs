@@ -198,7 +198,7 @@ mod tests {
 
     const HEADER: &[u8] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
 
-    /// A recording, and the offsets at which it may end.
+    /// Returns a recording, and the offsets at which it may end.
     fn recording() -> (Vec<u8>, Vec<usize>) {
         let mut bytes = HEADER.to_vec();
         let mut whole = vec![bytes.len()];

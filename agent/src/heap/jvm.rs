@@ -31,8 +31,9 @@ pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
         std::fs::rename(&by_jvm, &partial)
             .map_err(|error| format!("cannot rename {}: {error}", by_jvm.display()))?;
     }
-    called
-        .ok_or("HotSpotDiagnosticMXBean.dumpHeap cannot be called (is the module jdk.management there?)")?;
+    called.ok_or(
+        "HotSpotDiagnosticMXBean.dumpHeap cannot be called (is the module jdk.management available?)",
+    )?;
     let (started, classes) =
         classes(&partial).map_err(|error| format!("cannot read {}: {error}", partial.display()))?;
     Ok(Output::behind(Sink::behind(path.to_owned())?, started, classes))
@@ -69,7 +70,7 @@ fn classes(path: &Path) -> io::Result<(std::time::SystemTime, JvmClasses)> {
     file.read_exact(&mut ids)?;
     file.read_exact(&mut millis)?;
     if u32::from_be_bytes(ids) != 8 {
-        return Err(io::Error::other("identifiers are not of 8 bytes"));
+        return Err(io::Error::other("identifiers do not have 8 bytes"));
     }
     let started = UNIX_EPOCH + Duration::from_millis(u64::from_be_bytes(millis));
     let mut strings: FxHashMap<u64, String> = FxHashMap::default();

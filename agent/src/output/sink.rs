@@ -121,10 +121,10 @@ fn device(path: &Path) -> Result<Option<File>, String> {
             let file = OpenOptions::new().write(true).open(path).map_err(|error| cannot(&error))?;
             // A link may have another target by now.
             let is_device = file.metadata().is_ok_and(|there| there.file_type().is_char_device());
-            return if is_device { Ok(Some(file)) } else { Err(cannot(&"it is another file now")) };
+            return if is_device { Ok(Some(file)) } else { Err(cannot(&"it was replaced by another file")) };
         }
     }
-    Err(cannot(&"it is no file; name one that is, or that is not there yet"))
+    Err(cannot(&"it is not a regular file; choose a regular file or a new name"))
 }
 
 /// Checks that a name can be that of a file that is written as a whole.
@@ -254,7 +254,7 @@ impl Sink {
                 std::fs::rename(&path, partial).map_err(|error| error.to_string())
             } else {
                 // Another JVM with the same options, for instance: its file is left unchanged.
-                Err("it is another file now".to_owned())
+                Err("it was replaced by another file".to_owned())
             };
             if let Err(error) = renamed {
                 let message = format!("cannot add to {}: {error}", path.display());
@@ -283,7 +283,7 @@ impl Sink {
                 if is_at(file, partial) {
                     file.flush().and_then(|()| std::fs::rename(partial, path))
                 } else {
-                    Err(io::Error::other(format!("{} is another file now", partial.display())))
+                    Err(io::Error::other(format!("{} was replaced by another file", partial.display())))
                 }
             }
             To::Device { file, .. } => file.flush(),
@@ -349,7 +349,9 @@ impl Sink {
             Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
                 let kept = match &self.to {
-                    To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
+                    To::File { partial, .. } => {
+                        format!("; the partial output remains in {}", partial.display())
+                    }
                     To::Device { .. } | To::Socket(_) | To::Nothing => String::new(),
                 };
                 let message = format!("cannot write to {}: {error}{kept}", self.name());
@@ -448,12 +450,12 @@ mod tests {
         assert!(is_device("/dev/null") && std::fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
         match Sink::file("/dev/stdout".into(), true) {
             Ok(sink) => assert!(matches!(sink.to, To::Device { .. })),
-            Err(error) => assert!(error.contains("it is no file"), "{error}"),
+            Err(error) => assert!(error.contains("it is not a regular file"), "{error}"),
         }
         assert!(!partial_of("/dev/stdout".as_ref()).exists());
         for path in [&socket, &directory] {
             let error = Sink::file(path.clone(), true).unwrap_err();
-            assert!(error.contains("it is no file"), "{error}");
+            assert!(error.contains("it is not a regular file"), "{error}");
             assert!(path.exists() && !partial_of(path).exists());
         }
         std::fs::remove_dir_all(directory).unwrap();
@@ -477,7 +479,9 @@ mod tests {
         // A link to the same file, while it is open: the other name is not this file's.
         std::fs::rename(&partial, directory.join("moved")).unwrap();
         std::os::unix::fs::symlink(directory.join("moved"), &partial).unwrap();
-        assert!(!sink.end() && sink.failure().unwrap().contains("another file now") && !path.exists());
+        assert!(
+            !sink.end() && sink.failure().unwrap().contains("replaced by another file") && !path.exists()
+        );
 
         // A file that everybody can read, and a hard link.
         std::fs::remove_file(&partial).unwrap();

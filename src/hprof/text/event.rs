@@ -26,7 +26,7 @@ pub enum Event<'a> {
     },
     /// `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`
     ThreadStart {
-        /// Object id.
+        /// Object ID.
         object: ObjectId,
         /// Serial number.
         serial: u32,
@@ -64,7 +64,7 @@ pub enum Event<'a> {
     Root(TextRoot<'a>),
     /// `CLS 50001f90 (name=java.security.ProtectionDomain[], trace=300000)`
     Class {
-        /// Object id of the class object.
+        /// Object ID of the class object.
         object: ObjectId,
         /// Name.
         name: &'a [u8],
@@ -222,7 +222,7 @@ pub enum ClassReference<'a> {
 /// An instance: `OBJ 50001f93 (sz=24, trace=300001, class=Plain$Node@500001ae)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextObject<'a> {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
     /// Size in bytes.
     pub size: u64,
@@ -230,14 +230,14 @@ pub struct TextObject<'a> {
     pub trace: TraceSerial,
     /// Name of the class.
     pub class: &'a [u8],
-    /// Object id of the class object.
+    /// Object ID of the class object.
     pub class_object: Option<ObjectId>,
 }
 
 /// An array: `ARR 50000003 (sz=32, trace=300000, nelems=2, elem type=java.lang.Class[]@50000102)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextArray<'a> {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
     /// Size in bytes.
     pub size: u64,
@@ -308,7 +308,7 @@ pub struct CpuRow<'a> {
 pub struct MonitorName<'a> {
     /// A class name or signature (`Ljava/lang/Object;`), or the name of a raw monitor.
     pub name: &'a [u8],
-    /// Object id, or the address of a raw monitor.
+    /// Object ID, or the address of a raw monitor.
     pub id: Option<u64>,
     /// `true` for a monitor of the JVM itself.
     pub raw: bool,

@@ -59,9 +59,9 @@ pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
 #[inline]
 fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
     match body {
-        Body::Object => ("a field and an object id", field(line)),
-        Body::Array => ("[index] and an object id", element(line)),
-        Body::Class => ("a reference of a class and an object id", class_reference(line)),
+        Body::Object => ("a field and an object ID", field(line)),
+        Body::Array => ("[index] and an object ID", element(line)),
+        Body::Class => ("a reference of a class and an object ID", class_reference(line)),
         Body::Nothing => ("CLS, OBJ or ARR", None),
     }
 }

@@ -271,8 +271,8 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         ("CLS a (name=B)", "CLS id (name=NAME, trace=N)"),
         ("garbage", "a line of a HEAP DUMP"),
         ("...", "a line of a HEAP DUMP"),
-        ("\tfield", "a field and an object id"),
-        ("\tfield\tzzz", "a field and an object id"),
+        ("\tfield", "a field and an object ID"),
+        ("\tfield\tzzz", "a field and an object ID"),
     ] {
         let text = format!(
             "{HEAP}OBJ a (sz=1, trace=1, class=B@1)\n{line}\n\tnext\t5\nROOT 1 (kind=<unknown>)\nHEAP DUMP END\n"
@@ -281,8 +281,8 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         assert_eq!(events(&text).len(), 6);
     }
     for (line, expected) in [
-        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object id"),
-        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object id"),
+        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object ID"),
+        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object ID"),
         ("ROOT 1 (kind=<unknown>)\n\tnext\t5", "CLS, OBJ or ARR"),
     ] {
         let text = format!("{HEAP}{line}\nHEAP DUMP END\n");

@@ -365,7 +365,7 @@ impl Builder<'_> {
         memory: u64,
     ) -> Result<Marked<AdjacencyLists>, Error> {
         let Self { file, directory, progress } = *self;
-        progress.beside("turning references around", false);
+        progress.beside("transposing references", false);
         let written = directory.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
             adjacency_file::write(arena, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
@@ -375,7 +375,7 @@ impl Builder<'_> {
                 referrers::transpose_lists(arena, view, edges, memory, |part| rows.append(&part))
             })
         });
-        progress.beside("turning references around", true);
+        progress.beside("transposing references", true);
         written.map_err(|error| self.write_error(error))?;
         self.read_back(Stage::Referrers, adjacency_file::read)
     }

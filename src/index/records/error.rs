@@ -4,7 +4,7 @@ use crate::storage::memory::NoMemory;
 
 /// The requested heap dump is not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no heap dump {wanted} in the file: it contains {there}")]
+#[error("heap dump {wanted} does not exist: the file contains {there}")]
 pub struct NoSuchHeapDump {
     /// Number of the requested heap dump, from 1.
     pub wanted: u32,

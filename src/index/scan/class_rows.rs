@@ -45,9 +45,9 @@ pub(crate) struct Builder<'a> {
     id_size: IdSize,
     contents: &'a Contents,
     texts: TextPool,
-    /// String id -> text number of a field's name.
+    /// String ID -> text number of a field's name.
     field_names: IdMap<u64, u32>,
-    /// String id -> text number of a class's name.
+    /// String ID -> text number of a class's name.
     class_names: IdMap<u64, u32>,
     rows: Vec<ClassRow>,
     fields: Vec<FieldRow>,

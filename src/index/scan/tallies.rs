@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// A run of ascending ids.
+/// A run of ascending IDs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) first: u64,

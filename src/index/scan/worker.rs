@@ -313,7 +313,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Empty lengths of an array class.
+    /// Returns empty lengths for an array class.
     #[cold]
     fn new_lengths(task: &Task<'_>, misfit: &mut Option<Misfit>) -> Box<Lengths<OBJECT_LENGTHS>> {
         if task.allowance.take(LENGTHS_BYTES).is_err() {
@@ -426,7 +426,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
 /// Initial capacity of a thread's table of classes.
 const FIRST_PLACES: usize = 1024;
 
-/// Class id -> slot: open addressing with linear probing, at most half full.
+/// Class ID -> slot: open addressing with linear probing, at most half full.
 ///
 /// The order of slots does not affect the result, so the hash may be seeded: no file can choose IDs that
 /// collide.
@@ -451,7 +451,7 @@ impl Default for ClassSlots {
 }
 
 impl ClassSlots {
-    /// Memory that [`ClassSlots::add`] has taken, in bytes.
+    /// Returns the memory that [`ClassSlots::add`] has taken, in bytes.
     fn bytes(&self) -> u64 {
         let table = if self.table.len() > FIRST_PLACES { self.table.len() } else { 0 };
         bytes::<(ObjectId, u32)>(table).saturating_add(bytes::<ObjectId>(self.ids.capacity()))

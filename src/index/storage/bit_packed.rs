@@ -198,7 +198,7 @@ impl BitPacker {
     }
 }
 
-/// A column made in memory.
+/// Returns a column made in memory.
 #[cfg(test)]
 pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> BitPackedColumn {
     let packer = BitPacker::pack(numbers);

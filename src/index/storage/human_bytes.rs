@@ -24,7 +24,7 @@ impl fmt::Display for HumanBytes {
     }
 }
 
-/// A number with thousands separators: `1,234,567`.
+/// Returns a number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);

@@ -24,7 +24,8 @@ impl Default for IdHash {
 }
 
 impl IdHash {
-    /// The two halves of a long product depend on all bits of number and seed.
+    /// Returns the hash of a number: the two halves of a long product, which depend on all bits of number and
+    /// seed.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn mix(self, number: u64) -> u64 {

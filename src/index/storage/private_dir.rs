@@ -25,7 +25,7 @@ pub(crate) enum Distrust {
     #[error("it belongs to another user (UID {0})")]
     Owner(u32),
     /// A group, or everybody, can change its contents.
-    #[error("others can write to it (`chmod go-w` keeps them out)")]
+    #[error("others can write to it (`chmod go-w` prevents this)")]
     Writable,
     /// Its parent directory is a link, whose owner controls the target.
     #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
@@ -38,14 +38,14 @@ pub(crate) enum Distrust {
 pub(crate) enum Exposure {
     /// The owner of the parent directory.
     #[error(
-        "{} belongs to another user (UID {_1}), who can remove and rename the index there; to rule that out, name a \
+        "{} belongs to another user (UID {_1}), who can remove and rename the index there; to prevent this, use a \
          directory of your own for the index",
         .0.display()
     )]
     Owner(PathBuf, u32),
     /// Everybody.
     #[error(
-        "everybody can remove and rename the index in {}; to rule that out, `chmod o-w` it, or name a directory of your own \
+        "everybody can remove and rename the index in {}; to prevent this, `chmod o-w` it, or use a directory of your own \
          for the index",
         .0.display()
     )]
@@ -311,7 +311,7 @@ impl PrivateDir {
     }
 }
 
-/// A device or inode number; systems have several types for them.
+/// Returns a device or inode number; systems have several types for them.
 #[cfg(unix)]
 fn id(number: impl TryInto<i128>) -> i128 {
     number.try_into().unwrap_or(-1)

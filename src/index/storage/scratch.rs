@@ -282,13 +282,13 @@ fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
     pieces
 }
 
-/// Memory that cannot be split is taken if it fits.
+/// Takes memory that fits: it cannot be split here.
 #[cfg(not(target_os = "linux"))]
 fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
     fitting(spare, bytes)
 }
 
-/// Memory that cannot be moved cannot become part of another piece.
+/// Returns none: memory cannot be moved here.
 #[cfg(not(target_os = "linux"))]
 fn pieces(_: &mut Vec<Pages>, _: usize) -> Vec<Pages> {
     Vec::new()

@@ -45,7 +45,7 @@ impl IdSize {
     /// Both sizes.
     pub const ALL: [Self; 2] = [Self::Four, Self::Eight];
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(self) -> u32 {
         match self {
             Self::Four => 4,
@@ -129,7 +129,7 @@ impl Type {
         }
     }
 
-    /// The name in Java source.
+    /// Returns the name in Java source.
     pub fn java_name(self) -> &'static str {
         match self {
             Self::Object => "java.lang.Object",
@@ -194,7 +194,7 @@ impl Value {
     /// The null reference.
     pub const NULL: Self = Self::Object(0);
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn ty(self) -> Type {
         match self {
             Self::Object(_) => Type::Object,
@@ -300,7 +300,7 @@ impl Elements {
         }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn ty(&self) -> Type {
         match self {
             Self::Boolean(_) => Type::Boolean,
@@ -315,7 +315,7 @@ impl Elements {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> u32 {
         let len = match self {
             Self::Boolean(v) => v.len(),
@@ -442,7 +442,7 @@ impl Root {
         Self::Unreachable,
     ];
 
-    /// The sub-record's tag.
+    /// Returns the sub-record's tag.
     pub fn tag(self) -> u8 {
         match self {
             Self::Unknown => 0xFF,

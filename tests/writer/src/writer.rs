@@ -22,7 +22,7 @@ pub enum HeapTag {
 }
 
 impl HeapTag {
-    /// The record's tag.
+    /// Returns the record's tag.
     pub fn tag(self) -> u8 {
         match self {
             Self::Dump => 0x0C,
@@ -148,15 +148,15 @@ pub fn agent_cutoff(ratio: f64) -> u32 {
 pub struct StartThread {
     /// Serial number of the thread.
     pub thread: u32,
-    /// Id of the thread object.
+    /// ID of the thread object.
     pub object: u64,
     /// Serial number of the stack trace.
     pub trace: u32,
-    /// String id of the thread's name.
+    /// String ID of the thread's name.
     pub name: u64,
-    /// String id of the thread group's name.
+    /// String ID of the thread group's name.
     pub group: u64,
-    /// String id of the parent group's name.
+    /// String ID of the parent group's name.
     pub parent_group: u64,
 }
 
@@ -202,7 +202,7 @@ impl DumpWriter {
         self
     }
 
-    /// The identifier size.
+    /// Returns the identifier size.
     pub fn id_size(&self) -> IdSize {
         self.sink.id_size()
     }

@@ -121,7 +121,7 @@ impl RecordWalk<'_> {
         self.read_to_the_end(record, stated)
     }
 
-    /// Above 4 GiB the length wraps: the real end is a multiple of 4 GiB later, where records continue.
+    /// Returns the end of a record of more than 4 GiB, whose length has wrapped: the real end is a multiple of 4 GiB later, where records continue.
     fn wrapped_end(&mut self, record: &Record, stated: usize) -> Option<usize> {
         let mut end = stated;
         loop {
@@ -145,7 +145,7 @@ impl RecordWalk<'_> {
         !is_empty && chain.is_some_and(|chain| chain.to_end || chain.records >= ENOUGH_BEHIND_HEAP)
     }
 
-    /// Only the end of the file is a plausible end of the heap dump record.
+    /// Ends the heap dump record at the end of the file, the only plausible end.
     fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
         let len = self.bytes.len();
         let offset = Some(record.offset as u64);
