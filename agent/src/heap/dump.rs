@@ -1,13 +1,14 @@
 //! A heap dump over JVM TI.
 //!
-//! 1. 1. Threads are suspended, so that all walks see the same heap. Classes and threads are registered,
+//! 1. Threads are suspended, so that all walks see the same heap. Classes and threads are registered,
 //!    stacks are read.
-//! 2. A walk from an array of all class objects, not beyond them: statics, constants, signers. CLASS DUMPs are written.
-//! 3. A walk from the roots writes each object as it is visited: HotSpot reports all that an object refers to in one go, its
-//!    class object first. What is referred to gets its ID then, with its size, if it has none.
-//! 4. An iteration over the heap finds what was not visited: what only instance fields of class objects refer to (JVM TI does
-//!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
-//!    there. Fillers, which it meets too, are no objects.
+//! 2. A walk from an array of all class objects, but not beyond them, reports statics, constants and signers.
+//!    CLASS DUMPs are written.
+//! 3. A walk from the roots writes each object as it is visited: HotSpot reports all references of an object
+//!    consecutively, that to its class object first. A referent without an ID is assigned one, with its size.
+//! 4. An iteration over the heap finds objects that were not visited: those referenced only from instance
+//!    fields of class objects (which JVM TI does not report), and unreachable ones. They are fetched by their
+//!    tags, put into an array, and walked from there. Fillers, which are also reported, are not objects.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -96,7 +96,7 @@ pub(crate) fn addresses_unused() -> Option<Available> {
     Some(Available { bytes, limit: Limit::Addresses })
 }
 
-/// Returns the unused address space that the allocator reserves for a thread: 64 MiB each.
+/// Returns the unused address space that the allocator reserves for threads: 64 MiB each.
 fn reserved() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
 }

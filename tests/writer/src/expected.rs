@@ -35,7 +35,7 @@ pub struct ExpectedObject {
     pub class_name: Option<String>,
     /// Number of elements of an array, otherwise 0.
     pub elements: u32,
-    /// Size in the heap in bytes, as modelled or given.
+    /// Size in the heap in bytes, as modeled or given.
     pub size: u64,
     /// Stack trace serial number.
     pub trace: u32,

@@ -121,7 +121,8 @@ impl RecordWalk<'_> {
         self.read_to_the_end(record, stated)
     }
 
-    /// Returns the end of a record of more than 4 GiB, whose length has wrapped: the real end is a multiple of 4 GiB later, where records continue.
+    /// Returns the end of a record of more than 4 GiB, whose length has wrapped: the real end is a multiple of
+    /// 4 GiB later, where records continue.
     fn wrapped_end(&mut self, record: &Record, stated: usize) -> Option<usize> {
         let mut end = stated;
         loop {
