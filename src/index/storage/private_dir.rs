@@ -21,13 +21,13 @@ pub(crate) enum Distrust {
     /// It is a link, whose target others may control.
     #[error("it is a symbolic link")]
     Link,
-    /// Its owner can change its contents.
+    /// The owner, another user, can change the contents.
     #[error("it belongs to another user (UID {0})")]
     Owner(u32),
     /// A group, or everybody, can change its contents.
     #[error("others can write to it (`chmod go-w` prevents this)")]
     Writable,
-    /// Its parent directory is a link, whose owner controls the target.
+    /// The parent directory is a link, whose owner controls the target.
     #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
     LinkAbove(PathBuf, u32),
 }
