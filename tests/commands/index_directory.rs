@@ -109,7 +109,7 @@ fn a_directory_that_others_could_have_written_is_not_used() {
     assert_eq!(place.answer(HISTO), forged);
     for open in [0o770, 0o707, 0o1777] {
         mode(&place.index(), open);
-        check_refused(&place, &right, "others can write to it (`chmod go-w` keeps them out)");
+        check_refused(&place, &right, "others can write to it (`chmod go-w` prevents this)");
     }
     mode(&place.index(), 0o755);
     assert_eq!(place.answer(HISTO), forged);

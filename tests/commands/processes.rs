@@ -206,7 +206,7 @@ fn several_heap_dumps_are_selected_by_number() {
     }
     let missing = place.run(&["histo", &dump, "--dump", "3"]);
     assert_eq!(code(&missing), 2);
-    assert!(stderr(&missing).contains("there is no heap dump 3 in the file: it contains 2"));
+    assert!(stderr(&missing).contains("heap dump 3 does not exist: the file contains 2"));
     assert_eq!(code(&place.run(&["histo", &dump, "--dump", "0"])), 2);
 }
 

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::layout::Table;
 use super::reader::{Reader, TooLong, patch, put_u2};
 
-/// Whether the method gets a handler at the end of its code, which needs a frame.
+/// Handler at the end of the method's code, which needs a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandlerFrame {
     /// No handler.
@@ -37,7 +37,7 @@ pub(super) fn write(
         write_frames(table, plan, &mut deltas, out)?;
     }
     if let HandlerFrame::Throwable(class) = handler {
-        // No local variable is known: the frame fits to every instruction that the handler covers.
+        // No local variables: the frame is valid for every instruction that the handler covers.
         out.push(FULL);
         let end = u32::try_from(plan.end()).map_err(|_| TooLong)?;
         put_u2(out, deltas.next(end)?);
@@ -120,7 +120,7 @@ fn copy_types(reader: &mut Reader<'_>, count: u16, plan: &Plan, out: &mut Vec<u8
     Ok(())
 }
 
-/// Finds the `offset_delta` of frames.
+/// Computes the `offset_delta` of frames.
 struct Deltas {
     /// Offset of the last frame.
     last: Option<u32>,

@@ -1,4 +1,4 @@
-//! Where things are in a class file (JVMS 4.1, 4.6, 4.7.3): its methods and their code.
+//! Structure of a class file (JVMS 4.1, 4.6, 4.7.3): its methods and their code.
 
 use super::error::Error;
 use super::pool::Pool;
@@ -7,14 +7,15 @@ use super::reader::Reader;
 /// First four bytes of every class file.
 pub(super) const MAGIC: u32 = 0xcafe_babe;
 
-/// Versions whose classes are rewritten: JDK 1.1 to 25. Those below 45.3 have a `Code` attribute of another shape.
+/// Versions whose classes are rewritten: JDK 1.1 to 25. Those below 45.3 have a different `Code`
+/// attribute.
 const OLDEST: (u16, u16) = (45, 3);
 const NEWEST_MAJOR: u16 = 69;
 
 /// First version whose classes are verified by `StackMapTable` (JVMS 4.10).
 const FIRST_WITH_FRAMES: u16 = 50;
 
-/// Whether classes of a version have `StackMapTable` attributes.
+/// Use of `StackMapTable` attributes in a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
     /// Up to version 49: the attribute is ignored.
@@ -23,35 +24,35 @@ pub(super) enum Frames {
     Used,
 }
 
-/// A class file, read down to the attributes of its methods.
+/// A class file, parsed down to the attributes of its methods.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) frames: Frames,
     pub(super) pool: Pool<'a>,
-    /// Offset of the first byte behind the constant pool.
+    /// End of the constant pool (exclusive).
     pub(super) pool_end: usize,
     /// Internal name.
     pub(super) name: &'a [u8],
-    /// Of the `SourceFile` attribute.
+    /// Value of the `SourceFile` attribute.
     pub(super) source_file: Option<&'a [u8]>,
-    /// The methods that have code, in the order of the file.
+    /// Methods with code, in file order.
     pub(super) methods: Vec<MethodLayout<'a>>,
 }
 
-/// A method that has code.
+/// A method with code.
 #[derive(Debug)]
 pub(super) struct MethodLayout<'a> {
     pub(super) access_flags: u16,
     pub(super) name: &'a [u8],
     pub(super) descriptor: &'a [u8],
-    /// Content of the `Code` attribute, behind its length.
+    /// Content of the `Code` attribute, after its length.
     pub(super) code: Reader<'a>,
     /// Offset of the end of the `Code` attribute.
     pub(super) code_end: usize,
 }
 
 impl<'a> Layout<'a> {
-    /// Reads a class file.
+    /// Parses a class file.
     pub(super) fn read(class: &'a [u8]) -> Result<Layout<'a>, Error> {
         let mut reader = Reader::new(class);
         let magic = reader.u4("a class file")?;
@@ -99,7 +100,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Reads a method; `None` if it has no code.
+/// Parses a method; `None` if it has no code.
 fn read_method<'a>(pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<Option<MethodLayout<'a>>, Error> {
     const NATIVE: u16 = 0x0100;
     const ABSTRACT: u16 = 0x0400;
@@ -143,7 +144,7 @@ pub(super) struct CodeAttribute<'a> {
     /// The entries of the exception table.
     pub(super) handlers: Reader<'a>,
     pub(super) frames: Option<Table<'a>>,
-    /// Tables of lines and of local variables; there may be several of a kind.
+    /// Tables of lines and of local variables; there can be several of a kind.
     pub(super) debug: Vec<(Debug, Table<'a>)>,
 }
 
@@ -157,7 +158,7 @@ pub(super) struct Table<'a> {
     pub(super) entries: Reader<'a>,
 }
 
-/// Kinds of tables for debuggers.
+/// Kinds of debug tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Debug {
     /// `LineNumberTable`: offset and line.
@@ -167,11 +168,11 @@ pub(super) enum Debug {
 }
 
 impl<'a> CodeAttribute<'a> {
-    /// Reads a `Code` attribute.
+    /// Parses a `Code` attribute.
     ///
-    /// Attributes that are not known here are dropped, as nobody can say whether they hold offsets. So are type
-    /// annotations of code (JVMS 4.7.20): many name offsets of instructions, and the JVM gives out only those of
-    /// classes, fields and methods.
+    /// Unknown attributes are dropped, because they may contain offsets. So are type annotations of code
+    /// (JVMS 4.7.20): many contain offsets of instructions, and the JVM exposes only those of classes,
+    /// fields and methods.
     pub(super) fn read(pool: &Pool<'a>, mut reader: Reader<'a>) -> Result<CodeAttribute<'a>, Error> {
         let max_stack = reader.u2("the size of the operand stack")?;
         let max_locals = reader.u2("the number of local variables")?;
@@ -211,7 +212,7 @@ impl<'a> CodeAttribute<'a> {
         Ok(CodeAttribute { max_stack, max_locals, code, code_at, handler_count, handlers, frames, debug })
     }
 
-    /// The line of the first instruction that has one.
+    /// Returns the line of the first instruction that has one.
     pub(super) fn first_line(&self) -> Result<Option<u16>, Error> {
         let mut first = None;
         for (kind, table) in &self.debug {

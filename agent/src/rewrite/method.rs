@@ -1,4 +1,4 @@
-//! One method: its `Code` attribute with the calls.
+//! Rewriting of one method: its `Code` attribute with the calls.
 
 use super::Stop;
 use super::code::{Calls, Plan};
@@ -16,13 +16,14 @@ const LDC_W: u8 = 19;
 const INVOKESTATIC: u8 = 184;
 const ATHROW: u8 = 191;
 
-/// Whether exceptions that leave the method call the tracker.
+/// Handling of exceptions that leave the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handler {
-    /// A handler of everything that the original code throws.
+    /// A handler for everything that the original code throws.
     Added,
-    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and the flag
-    /// `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no `this` (JVMS 4.10.1.2).
+    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and
+    /// the flag `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no
+    /// `this` (JVMS 4.10.1.2).
     Left,
 }
 
@@ -46,7 +47,8 @@ impl Call {
     }
 }
 
-/// The calls for the entry and the exit of the method `number`, or `None` if the constant pool is full.
+/// Returns the calls for the entry and the exit of the method `number`, or `None` if the constant pool is
+/// full.
 pub(super) fn calls(number: u32, shared: Shared, additions: &mut Additions) -> Option<[Call; 2]> {
     let value = number.cast_signed();
     let mut push = Call { bytes: [0; 6], length: 0 };
@@ -86,7 +88,7 @@ pub(super) fn write(
     let length = plan.end() + handler_length;
     let length = u16::try_from(length).map_err(|_| TooLong)?;
 
-    // One int more than there was at any place; the handler has the exception and an int.
+    // One int more than the old maximum; the handler has the exception and an int.
     put_u2(out, attribute.max_stack.checked_add(1).ok_or(TooLong)?.max(2));
     put_u2(out, attribute.max_locals);
     put_u4(out, u32::from(length));
@@ -99,7 +101,8 @@ pub(super) fn write(
     write_tables(attribute, handler, frames, shared, plan, out)
 }
 
-/// Appends the exception table. The handler of everything is the last one: the JVM takes the first that fits.
+/// Appends the exception table. The handler for everything is the last one: the JVM takes the first that
+/// matches.
 fn write_handlers(
     attribute: &CodeAttribute<'_>,
     handler: Handler,

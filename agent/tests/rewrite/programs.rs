@@ -1,5 +1,5 @@
-//! Java programs that count their own calls, compiled, rewritten, and run with a tracker that keeps a stack: it sees
-//! exactly those calls, and each exit fits to its entry.
+//! Java programs that count their own calls, compiled, rewritten, and run with a tracker that has a
+//! stack: it sees exactly those calls, and each exit matches its entry.
 
 use crate::jdk::{Jdk, TempDir, class_files, jdks, rewrite_file};
 use hprof_agent::rewrite::Tracker;
@@ -15,31 +15,31 @@ const SHARED: [(&str, &str); 3] = [
     ("Start", include_str!("java/Start.java")),
 ];
 
-/// What is known of a rewritten program.
+/// Data about a rewritten program.
 struct Program {
-    /// `Class.method` of each number.
+    /// `Class.method` by number.
     names: BTreeMap<u32, String>,
     skipped: BTreeSet<String>,
     counts: Counts,
 }
 
-/// What a run printed.
+/// Output of a run.
 #[derive(Default)]
 struct Counts {
     /// Calls that the program counted, by `Class.method`.
     calls: BTreeMap<String, u64>,
     /// Entries that the tracker counted, by number.
     entries: BTreeMap<u32, u64>,
-    /// Constructors that the tracker saw no exit of.
+    /// Number of constructors whose exit the tracker did not see.
     missed: u64,
 }
 
-/// Which numbers the methods get.
+/// Selection of method numbers.
 #[derive(Clone, Copy, PartialEq)]
 enum Numbers {
-    /// Such that each instruction that pushes an int is needed.
+    /// Every instruction that pushes an int is needed.
     OfAllSizes,
-    /// Below 128.
+    /// Less than 128.
     Small,
 }
 
@@ -109,7 +109,7 @@ fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]
 }
 
 impl Program {
-    /// Entries by `Class.method`.
+    /// Returns entries by `Class.method`.
     fn entries(&self) -> BTreeMap<&str, u64> {
         let mut entries = BTreeMap::new();
         for (number, count) in &self.counts.entries {
@@ -118,7 +118,8 @@ impl Program {
         entries
     }
 
-    /// The tracker saw what the program counted; and of other methods only those that a compiler writes.
+    /// Checks that the tracker saw the calls that the program counted; and of other methods only those
+    /// that a compiler writes.
     fn check(&self, uncounted: &[&str]) {
         let mut entries = self.entries();
         for (name, &count) in &self.counts.calls {
@@ -144,7 +145,7 @@ fn every_construct() {
     for jdk in jdks("every_construct") {
         for compiler in [&["-g"][..], &["-g:source,lines", "--release", "17"]] {
             let program = run(&jdk, "Constructs", &source, Numbers::OfAllSizes, compiler);
-            // Not written in the source, or said there to count nothing.
+            // Not in the source, or marked there as not counted.
             program
                 .check(&["spin", "x", "y", "equals", "toString", "values", "$values", "<clinit>", "<init>"]);
             assert!(program.skipped.is_empty());
@@ -170,8 +171,8 @@ fn switches_over_patterns() {
     }
 }
 
-/// A method with `count` returns in a loop. Each takes 11 bytes, 16 where the compiler writes `goto_w` because the loop
-/// is longer than 32 KiB, and becomes 5 bytes longer.
+/// Returns a method with `count` returns in a loop. Each takes 11 bytes, 16 where the compiler writes
+/// `goto_w` because the loop is longer than 32 KiB, and becomes 5 bytes longer.
 fn ladder(name: &str, count: u32) -> String {
     let mut text = format!("static int {name}(int n) {{ Calls.here(); for (;;) {{\n");
     for n in 0..count {

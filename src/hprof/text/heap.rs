@@ -5,20 +5,20 @@ use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
 
-/// What the lines with an indent belong to.
+/// Owner of the indented lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// Nothing has been read yet, or a ROOT, which has none.
+    /// No owner: after the first line, or after a ROOT.
     Nothing,
     /// A CLS.
     Class,
-    /// An OBJ, or a line that could not be understood.
+    /// An OBJ, or a line that cannot be parsed.
     Object,
     /// An ARR.
     Array,
 }
 
-/// `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`
+/// Parses `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`.
 pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"HEAP DUMP BEGIN (")?;
@@ -30,7 +30,7 @@ pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
     Some(Event::HeapBegin { objects, bytes, date: scan.rest() })
 }
 
-/// A line that is not the first or last one of the section.
+/// Parses a line that is not the first or last one of the section.
 #[inline]
 pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
     let (expected, event, next) = match line {
@@ -59,9 +59,9 @@ pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
 #[inline]
 fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
     match body {
-        Body::Object => ("a field and an object id", field(line)),
-        Body::Array => ("[index] and an object id", element(line)),
-        Body::Class => ("a reference of a class and an object id", class_reference(line)),
+        Body::Object => ("a field and an object ID", field(line)),
+        Body::Array => ("[index] and an object ID", element(line)),
+        Body::Class => ("a reference of a class and an object ID", class_reference(line)),
         Body::Nothing => ("CLS, OBJ or ARR", None),
     }
 }
@@ -146,7 +146,7 @@ fn array(line: &[u8]) -> Option<Event<'_>> {
     Some(Event::Array(TextArray { object, size, trace, length, class, class_object }))
 }
 
-/// `Plain$Node@500001ae`; without an id for primitive types.
+/// Splits `Plain$Node@500001ae`; without an ID for primitive types.
 #[inline]
 fn class_and_id(text: &[u8]) -> (&[u8], Option<ObjectId>) {
     let at = text.iter().rposition(|byte| *byte == b'@');
@@ -177,7 +177,7 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
     while !scan.maybe(b")") {
         scan.literal(b", ")?;
         if scan.maybe(b"name=") {
-            // A name may hold anything; nothing follows it.
+            // A name may contain anything; nothing follows it.
             root.class = Some(scan.rest().strip_suffix(b")")?);
             return Some(Event::Root(root));
         }
@@ -193,7 +193,8 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
     Some(Event::Root(root))
 }
 
-/// The agent's words for the kinds, and for Android's, which it did not know, ours.
+/// Returns the kind for a name: the agent's names, and this project's for Android's kinds, which the
+/// agent did not know.
 fn kind(text: &[u8]) -> Option<RootKind> {
     Some(match text {
         b"unknown" => RootKind::Unknown,

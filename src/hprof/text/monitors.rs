@@ -1,10 +1,10 @@
-//! MONITOR DUMP, and the lines about waiting.
+//! MONITOR DUMP, and lines about waiting.
 
 use super::event::{Event, MonitorName, MonitorWait, WaitKind};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start, whole_hex};
 use super::serials::{self, Serials};
 
-/// A line of MONITOR DUMP that is not its first or last one.
+/// Parses a line of MONITOR DUMP that is not its first or last one.
 pub(super) fn line(line: &[u8]) -> Event<'_> {
     let text = trim_start(line);
     let (expected, event) = match text {
@@ -38,7 +38,7 @@ fn monitor(text: &[u8]) -> Option<Event<'_>> {
     Some(Event::Monitor { name, unowned })
 }
 
-/// A name, perhaps in quotes, perhaps with an address in parentheses.
+/// Parses a name, possibly in quotes, possibly with an address in parentheses.
 fn monitor_name(text: &[u8]) -> Option<MonitorName<'_>> {
     let text = trim_end(trim_start(text));
     let addressed = text.strip_suffix(b")").and_then(|text| rsplit_once(text, b"("));
@@ -49,8 +49,8 @@ fn monitor_name(text: &[u8]) -> Option<MonitorName<'_>> {
 }
 
 impl<'a> MonitorName<'a> {
-    /// The monitor of a row of MONITOR TIME: `com.acme.Lock (Java)`, `Lcom/acme/Lock;(811bd50) (Java)`,
-    /// `"name"(8058c50) (Raw)`.
+    /// Parses the monitor of a row of MONITOR TIME: `com.acme.Lock (Java)`, `Lcom/acme/Lock;(811bd50)
+    /// (Java)`, `"name"(8058c50) (Raw)`.
     pub fn of_row(text: &'a [u8]) -> Self {
         let (name, raw) = if let Some(name) = text.strip_suffix(b"(Raw)") {
             (name, true)
@@ -80,7 +80,7 @@ fn waiting(text: &[u8]) -> Option<Event<'_>> {
     Some(Event::WaitingToBeNotified(Serials::new(threads)?))
 }
 
-/// A WAIT, WAITED, SLEEP or EXIT line.
+/// Parses a WAIT, WAITED, SLEEP or EXIT line.
 pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let (name, rest) = (line.get(..colon)?, line.get(colon + 1..)?);

@@ -1,4 +1,4 @@
-//! Which line belongs to what.
+//! Assignment of lines to sections.
 
 use std::io::{self, BufRead};
 
@@ -7,13 +7,13 @@ use super::heap::Body;
 use super::lines::Lines;
 use super::{calls, heap, monitors, tables, trace};
 
-/// Reads a text report, line by line.
+/// Parser for a text report, line by line.
 pub struct TextReader<'r> {
     lines: Lines<'r>,
     section: Section,
 }
 
-/// Where a line stands.
+/// Section that contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// Between records.
@@ -22,7 +22,7 @@ enum Section {
     Header,
     /// In a trace.
     Trace,
-    /// In a trace whose first line could not be understood: its frames are lost with it.
+    /// In a trace whose first line cannot be parsed: its frames are lost too.
     LostTrace,
     /// In a HEAP DUMP.
     Heap(Body),
@@ -32,14 +32,14 @@ enum Section {
     Ranking(Ranking),
     /// In a MONITOR DUMP.
     MonitorDump,
-    /// In a MONITOR DUMP, behind a monitor that could not be understood: what is said of it is lost too.
+    /// In a MONITOR DUMP, after a monitor that cannot be parsed: its details are lost too.
     LostMonitor,
     /// In the table of `cpu=old`.
     Calls,
 }
 
 impl Section {
-    /// The line with which the section has to end, if there is one.
+    /// Returns the line that must end the section, if there is one.
     fn end(self) -> Option<&'static str> {
         Some(match self {
             Self::Outside | Self::Trace | Self::LostTrace | Self::Calls => return None,
@@ -51,7 +51,8 @@ impl Section {
         })
     }
 
-    /// Notes that a line is lost: what belongs to it must not be taken for part of what stands before it.
+    /// Records that a line is lost: lines that belong to it must not be attributed to the entry before
+    /// it.
     fn lose(&mut self, line: &[u8]) {
         let indented = matches!(line, [b' ' | b'\t', ..]);
         match self {
@@ -65,19 +66,19 @@ impl Section {
     }
 }
 
-/// What a file that ends too early is said to hold there.
+/// Content reported at the end of a truncated file.
 pub const END_OF_FILE: &[u8] = b"the end of the file";
 
 impl<'r> TextReader<'r> {
-    /// A reader of a text from its start.
+    /// Creates a parser for a text from its start.
     pub fn new(input: &'r mut dyn BufRead) -> Self {
         Self { lines: Lines::new(input), section: Section::Outside }
     }
 
-    /// What the next line says, and its number, from 1; `None` at the end.
+    /// Returns the next line number, from 1, with its event; `None` at the end.
     ///
     /// # Errors
-    /// If the text cannot be read any further.
+    /// If the text cannot be read.
     #[inline]
     pub fn next_event(&mut self) -> io::Result<Option<(u64, Event<'_>)>> {
         if !self.lines.advance()? {
@@ -91,7 +92,7 @@ impl<'r> TextReader<'r> {
             let expected = "a line of up to 1 MiB";
             return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
         }
-        // Most lines of most files are these.
+        // Most lines of most files.
         if let Section::Heap(body) = &mut self.section
             && let [b'\t', ..] | [b'O', b'B', b'J', ..] | [b'A', b'R', b'R', ..] = self.lines.line()
         {
@@ -101,7 +102,7 @@ impl<'r> TextReader<'r> {
             && self.section != Section::Header
             && starts_record(self.lines.line())
         {
-            // The section was cut: this is said first, then the line is read again.
+            // The section is truncated: this is reported first, then the line is parsed again.
             self.section = Section::Outside;
             self.lines.repeat();
             return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
@@ -114,8 +115,9 @@ impl<'r> TextReader<'r> {
     }
 }
 
-/// Whether a file that starts with these bytes is a text report without the usual header: its first line that is not
-/// blank begins a record. Parts of reports are handed on in mails, and `cpu=old` and Android have no header.
+/// Returns `true` if a file that starts with these bytes is a text report without the usual header: its
+/// first non-blank line starts a record. Parts of reports are sent by e-mail, and `cpu=old` and Android
+/// have no header.
 pub fn is_report(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let end = start.iter().take(LONGEST_START).position(|byte| *byte == b'\n');
@@ -124,15 +126,15 @@ pub fn is_report(start: &[u8]) -> bool {
     starts_record(line) || between(line).is_some()
 }
 
-/// Longer lines are not looked at when a file is recognised.
+/// Maximum length of a line when a file is detected.
 const LONGEST_START: usize = 1100;
 
-/// Whether a line begins a section, a trace or a run.
+/// Returns `true` if a line starts a section, a trace or a run.
 fn starts_record(line: &[u8]) -> bool {
     record(line).is_some()
 }
 
-/// A line that begins a section, a trace or a run, and the section that begins.
+/// Parses a line that starts a section, a trace or a run; returns its event and the section.
 fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
     let (event, section) = match line {
         [b'T', ..] => (trace::trace(line), Section::Trace),
@@ -154,7 +156,7 @@ fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
     Some((event?, section))
 }
 
-/// `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`
+/// Parses `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`.
 fn header(line: &[u8]) -> Option<Event<'_>> {
     let version = line.strip_prefix(b"JAVA PROFILE ")?;
     let end = version.iter().position(|byte| !matches!(byte, b'.' | b'0'..=b'9'));
@@ -167,7 +169,7 @@ fn header(line: &[u8]) -> Option<Event<'_>> {
     (!version.is_empty()).then_some(Event::Header { format, created })
 }
 
-/// Lines that may stand anywhere, since another thread of the JVM writes them.
+/// Parses lines that may occur anywhere, because another thread of the JVM writes them.
 fn between(line: &[u8]) -> Option<Event<'_>> {
     match line {
         [b'T', ..] => trace::thread_start(line).or_else(|| trace::thread_end(line)),
@@ -180,7 +182,7 @@ fn is_dashes(line: &[u8]) -> bool {
     line.len() >= 8 && line.iter().all(|byte| *byte == b'-')
 }
 
-/// Reads a line that does not cut a section.
+/// Parses a line that does not truncate a section.
 fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
     if line.is_empty() {
         return Event::Nothing;
@@ -233,7 +235,7 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
     }
 }
 
-/// What was expected.
+/// Description of the expected content.
 struct Expected(&'static str);
 
 const NO_FRAME: Expected = Expected("class.method(source:line)");

@@ -1,11 +1,11 @@
-//! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are told apart by spaces: they get wider when numbers
-//! outgrow them.
+//! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are separated by spaces: they widen for
+//! large numbers.
 
 use super::event::{AllocationSite, CpuRow, Event, Ranking};
 use super::scan::Scan;
 use crate::TraceSerial;
 
-/// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
+/// Parses `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`.
 pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"SITES BEGIN (ordered by ")?;
@@ -18,7 +18,7 @@ pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
     Some(Event::SitesBegin { by_allocation, date: scan.rest() })
 }
 
-/// A line of SITES.
+/// Parses a line of SITES.
 pub(super) fn site(line: &[u8]) -> Event<'_> {
     const EXPECTED: &str = "rank self% accum% bytes objs bytes objs trace class";
     if is_title(line, &["percent", "live", "alloc'ed", "stack", "class"])
@@ -54,7 +54,7 @@ pub(super) fn site(line: &[u8]) -> Event<'_> {
 }
 
 impl Ranking {
-    /// The section's name.
+    /// Returns the name of the section.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Samples => "CPU SAMPLES",
@@ -72,7 +72,7 @@ impl Ranking {
     }
 }
 
-/// `CPU SAMPLES BEGIN (total = 981) Fri Jun 14 01:16:35 2013`, and its like.
+/// Parses `CPU SAMPLES BEGIN (total = 981) Fri Jun 14 01:16:35 2013` and similar lines.
 pub(super) fn ranking_begin(line: &[u8]) -> Option<Event<'_>> {
     [Ranking::Samples, Ranking::Times, Ranking::Contention].into_iter().find_map(|ranking| {
         let mut scan = Scan::new(line);
@@ -86,7 +86,7 @@ pub(super) fn ranking_begin(line: &[u8]) -> Option<Event<'_>> {
     })
 }
 
-/// A line of a ranking.
+/// Parses a line of a ranking.
 pub(super) fn row(line: &[u8]) -> Event<'_> {
     const EXPECTED: &str = "rank self% accum% count trace name";
     if is_title(line, &["rank", "self", "accum", "count", "trace"]) {
@@ -109,7 +109,7 @@ pub(super) fn row(line: &[u8]) -> Event<'_> {
     row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Row)
 }
 
-/// The first three columns.
+/// Parses the first three columns.
 fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     scan.spaces();
     let rank = scan.decimal()?;
@@ -121,12 +121,12 @@ fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     Some((rank, self_percent, accumulated_percent))
 }
 
-/// Spaces, of which there has to be one.
+/// Skips spaces; `None` if there are none.
 fn gap(scan: &mut Scan<'_>) -> Option<()> {
     matches!(scan.rest(), [b' ' | b'\t', ..]).then(|| scan.spaces())
 }
 
-/// Whether a line starts with these words.
+/// Returns `true` if a line starts with these words.
 fn is_title(line: &[u8], words: &[&str]) -> bool {
     let mut found = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
     words.iter().all(|word| found.next() == Some(word.as_bytes()))

@@ -8,7 +8,7 @@ use super::event::*;
 use super::*;
 use crate::RootKind;
 
-/// What a text says, each line by itself; events without a meaning are left out.
+/// Returns the events of a text, with line numbers; events without a meaning are omitted.
 fn each<T>(text: &str, of: impl Fn(Event<'_>) -> T) -> Vec<(u64, T)> {
     let mut input = BufReader::with_capacity(64, text.as_bytes());
     let mut reader = TextReader::new(&mut input);
@@ -21,12 +21,12 @@ fn each<T>(text: &str, of: impl Fn(Event<'_>) -> T) -> Vec<(u64, T)> {
     out
 }
 
-/// As [`each`], for comparing.
+/// Does what [`each`] does, for comparisons.
 fn events(text: &str) -> Vec<(u64, String)> {
     each(text, |event| format!("{event:?}"))
 }
 
-/// The line numbers that were not understood, and what was expected there.
+/// Returns the numbers of malformed lines, with the expected content.
 fn malformed(text: &str) -> Vec<(u64, String)> {
     let all = each(text, |event| match event {
         Event::Malformed { expected, .. } => Some(expected.to_owned()),
@@ -35,7 +35,7 @@ fn malformed(text: &str) -> Vec<(u64, String)> {
     all.into_iter().filter_map(|(line, expected)| Some((line, expected?))).collect()
 }
 
-/// Checks what a text without its first lines (the context) says.
+/// Checks the events of a text without its first lines (the context).
 #[track_caller]
 fn check(context: &str, text: &str, expected: &[Event<'_>]) {
     let skip = context.lines().count() as u64;
@@ -57,7 +57,7 @@ fn header_and_explanation() {
                 HEAP DUMP BEGIN\n--------\n\nTHREAD END (id = 7)\n";
     let header = Event::Header { format: b"JAVA PROFILE 1.0.1", created: Some(b"Sat Nov 21 01:58:24 2026") };
     check("", text, &[header, Event::ThreadEnd { serial: 7 }]);
-    // Without dashes, what strictly is a record ends the header.
+    // Without dashes, a line that is strictly a record ends the header.
     let text = "JAVA PROFILE 1.0\nCopyright\nTRACE 5:\n\ta.B.c(B.java:1)\n";
     assert_eq!(events(text).len(), 3);
     assert!(malformed(text).is_empty());
@@ -271,8 +271,8 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         ("CLS a (name=B)", "CLS id (name=NAME, trace=N)"),
         ("garbage", "a line of a HEAP DUMP"),
         ("...", "a line of a HEAP DUMP"),
-        ("\tfield", "a field and an object id"),
-        ("\tfield\tzzz", "a field and an object id"),
+        ("\tfield", "a field and an object ID"),
+        ("\tfield\tzzz", "a field and an object ID"),
     ] {
         let text = format!(
             "{HEAP}OBJ a (sz=1, trace=1, class=B@1)\n{line}\n\tnext\t5\nROOT 1 (kind=<unknown>)\nHEAP DUMP END\n"
@@ -281,14 +281,14 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         assert_eq!(events(&text).len(), 6);
     }
     for (line, expected) in [
-        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object id"),
-        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object id"),
+        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object ID"),
+        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object ID"),
         ("ROOT 1 (kind=<unknown>)\n\tnext\t5", "CLS, OBJ or ARR"),
     ] {
         let text = format!("{HEAP}{line}\nHEAP DUMP END\n");
         assert_eq!(malformed(&text), [(3, expected.to_owned())], "{line}");
     }
-    // What belongs to a class that could not be read must not become the one before.
+    // Lines of a class that cannot be parsed must not be attributed to the one before.
     let text = format!("{HEAP}CLS 1 (name=a, trace=1)\nCLS x\n\tloader\t5\nHEAP DUMP END\n");
     assert!(events(&text)[3].1.starts_with("Field"));
 }
@@ -368,7 +368,7 @@ fn rankings() {
             Event::RankingEnd(Ranking::Contention),
         ],
     );
-    // As Android writes it.
+    // Format of Android.
     check(
         "CPU SAMPLES BEGIN (total = 826) Wed Jul 21 12:03:46 2010\n",
         "   1 65.62% 65.62%     542   302 java.lang.Long.parseLong\nCPU SAMPLES END\n",
@@ -446,7 +446,7 @@ fn monitor_dumps() {
         assert_eq!(malformed(&text), [(2, expected.to_owned())], "{line}");
         assert_eq!(events(&text).len(), 4);
     }
-    // The owner of a monitor that could not be read is not the owner of the one before.
+    // The owner of a monitor that cannot be parsed is not the owner of the one before.
     let text = "MONITOR DUMP BEGIN\n MONITOR a.B\n MONITOR\n\towner: thread 1, entry count: 1\n MONITOR a.C\nMONITOR DUMP END\n";
     assert_eq!(malformed(text).len(), 1);
     assert_eq!(events(text).len(), 5);

@@ -337,8 +337,8 @@ fn bucket(retained: u64) -> usize {
     BUCKETS - 1 - usize::try_from(at).unwrap_or(BUCKETS - 1)
 }
 
-/// Returns the nodes that have a dominator, by retained weight, largest first, then by number: a dominator
-/// comes before the nodes it dominates.
+/// Returns the nodes that have a dominator, by retained weight, largest first, then by number: a
+/// dominator comes before the nodes it dominates.
 fn sort<S: Sum>(
     arena: &ScratchArena,
     dominators: &[u32],

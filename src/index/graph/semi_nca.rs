@@ -183,7 +183,7 @@ struct Jump {
     to: u32,
 }
 
-/// Does what [`climb`] does, from `first` on: earlier nodes are processed.
+/// Does what [`climb`] does, from `first` on: earlier nodes are already processed.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
 fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {

@@ -171,8 +171,8 @@ impl AddressIndex {
     fn line_of(&self, index: u32) -> usize {
         let index = u64::from(index);
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
-        // A line and the number of objects before it: of the last that is known to start at or before the object, and of
-        // the first behind it.
+        // Two lines with the number of objects before each: the last line known to start at or before the
+        // object, and the first one after it.
         let (mut low, mut high) = ((0, 0), (self.lines.len() / LINE_WORDS, u64::from(self.objects)));
         let (mut guesses, mut is_low) = (0, true);
         while low.0 + 1 < high.0 {
@@ -183,7 +183,7 @@ impl AddressIndex {
                 let about = usize::try_from(share).unwrap_or(lines).min(lines);
                 match (guesses % 2, is_low) {
                     (1, _) => about,
-                    // The guess before was too low: this one is to be too high, and the other way round.
+                    // If the previous guess was too low, the next one is biased upwards, and vice versa.
                     (_, true) => about + about / 4 + NEAR / 2,
                     (_, false) => about.saturating_sub((lines - about) / 4 + NEAR / 2),
                 }

@@ -224,7 +224,7 @@ impl<'s> Describer<'s> {
                 targets.push(NONE);
             }
         });
-        // Less objects than 32 bits count.
+        // Fewer objects than 32 bits can count.
         #[allow(clippy::cast_possible_truncation)]
         let first = self.index - ends.len() as u32;
         let mut long = long.iter().peekable();
@@ -275,7 +275,7 @@ impl<'s> Describer<'s> {
 
     #[inline(always)]
     fn class_number(&mut self, id: ObjectId) -> u32 {
-        // Class objects lie far apart.
+        // Class objects are far apart.
         #[allow(clippy::cast_possible_truncation)]
         let at = (id.0 >> 3 ^ id.0 >> 11) as usize % RECENT;
         match self.recent.get_mut(at) {

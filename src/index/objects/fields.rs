@@ -97,7 +97,7 @@ pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot
         let fields = summary.class(class).into_iter().flat_map(|row| summary.fields(row));
         fields.map(move |(name, kind)| (class, name, kind))
     });
-    // No record is longer than 32 bits tell.
+    // No record is longer than 32 bits can state.
     named.scan(0u32, move |next, (class, name, kind)| {
         let at = *next;
         *next = at.checked_add(u32::try_from(kind.dump_bytes(id_size)).ok()?)?;
@@ -172,8 +172,8 @@ impl<'a> Fields<'a> {
     pub fn value(&self, name: &str) -> Option<Bits> {
         let table = self.summary.class_table();
         let (mut class, mut bytes) = (self.class, self.bytes);
-        // A record that is shorter than its class declares does not contain the fields after its end: no name of these is
-        // compared, so that the work is bounded by the bytes of the dump.
+        // A record that is shorter than its class declares does not contain the fields after its end:
+        // their names are not compared, so that the work is bounded by the size of the dump.
         while !bytes.is_empty() {
             if let Some(place) = find(self.summary, class, name, bytes.len()) {
                 return place.value(bytes, self.summary.id_size());

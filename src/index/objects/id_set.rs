@@ -192,8 +192,8 @@ impl Cursor<'_> {
 
     /// Inserts all IDs of the batch.
     pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>, allowance: &Allowance) -> Result<(), Misfit> {
-        // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
-        // one after another.
+        // Reads the words first, so that the cache misses overlap: the locked instructions that follow
+        // would wait for one after another.
         let shift = self.set.shift;
         let mut batch = std::mem::take(&mut self.batch);
         self.places.clear();
@@ -213,7 +213,7 @@ impl Cursor<'_> {
         let bit = |id: &u64| 1u64 << (Position::of(*id, shift).bit % 64);
         let mut repeat = |id| allowance.push(repeated, id).map_err(|_| Misfit::Memory);
         let mut left = &*batch;
-        // Neighbours are bits of one word.
+        // Neighbors are bits of one word.
         for same in self.places.chunk_by(|one, other| one == other) {
             let (ids, rest) = left.split_at_checked(same.len()).unwrap_or_default();
             left = rest;
@@ -245,12 +245,12 @@ impl Cursor<'_> {
         let shift = self.set.shift;
         let from = Position::of(id, shift);
         let mut granules = 0u64;
-        // The rest of the bit's own word, then word after word.
+        // The rest of the bit's own word, then the following words.
         let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
         for key in [from.key, from.key + 1] {
             let chunk = self.chunk(key, false).ok()?;
             while let Some(bits) = self.chunks.get(chunk as usize)?.get(word) {
-                // The first word of a line holds no bits.
+                // The first word of a line contains no bits.
                 if word % LINE_WORDS != 0 {
                     let bits = bits.load(Ordering::Relaxed).checked_shr(bit).unwrap_or(0);
                     if bits != 0 {

@@ -51,7 +51,7 @@ impl ObjectGraph {
     /// Returns a scratch arena for arrays with a number for each object.
     pub fn room(&self) -> ScratchArena {
         let (dir, given) = &self.scratch;
-        // Threads have something in hand too.
+        // Threads need working memory too.
         let memory = memory::available(*given).map_or(u64::MAX, |there| {
             there.bytes.saturating_sub(memory::working_memory(rayon::current_num_threads()))
         });

@@ -149,7 +149,8 @@ impl Apart {
                 let from = list.partition_point(|(index, _)| index / BLOCK < block);
                 let own = list.get(from..).unwrap_or_default().iter();
                 for (index, offset) in own.take_while(|(index, _)| index / BLOCK == block) {
-                    // Of a repeated object the last record counts: it is the last of the pairs with its index.
+                    // Of a repeated object, the last record counts: it is the last of the pairs with its
+                    // index.
                     if let Some(place) = places.get_mut((index % BLOCK) as usize) {
                         *place = *offset;
                     }
@@ -302,7 +303,7 @@ struct SharedSink<'s> {
 impl PlaceSink for SharedSink<'_> {
     fn block(&mut self, block: u32, offset: u64) {
         if let Some(block) = self.shared.blocks.get(block as usize) {
-            // Of two runs over repeated objects the last counts.
+            // Of several runs over repeated objects, the last counts.
             block.fetch_max(offset, Ordering::Relaxed);
         }
     }
@@ -310,7 +311,7 @@ impl PlaceSink for SharedSink<'_> {
     fn apart(&mut self, first: u32, offsets: &[u64]) {
         match self.shared.apart {
             SharedApart::Listed { .. } => self.apart.extend((first..).zip(offsets.iter().copied())),
-            // Of a repeated object the last record counts.
+            // Of a repeated object, the last record counts.
             SharedApart::All(all) => {
                 for (place, offset) in all.iter().skip(first as usize).zip(offsets) {
                     place.fetch_max(*offset, Ordering::Relaxed);
@@ -352,7 +353,7 @@ impl<'a> HeapVisitor<'a> for Walker<'_> {
 pub(crate) struct ClassObject {
     /// Object index.
     pub(crate) index: u32,
-    /// Offset of the CLASS DUMP that is used, whatever else has its ID.
+    /// Offset of the CLASS DUMP that is used, even if other objects have its ID.
     pub(super) offset: u64,
     pub(super) id: ObjectId,
 }
@@ -367,7 +368,7 @@ pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<
         })
         .collect();
     objects.sort_unstable();
-    // Of a file that is not right: the last one counts.
+    // In a malformed file: the last one counts.
     objects.dedup_by(|later, kept| {
         let is_same = later.index == kept.index;
         if is_same {
@@ -395,7 +396,7 @@ impl Placing<'_> {
             let own = classes.get(from..).unwrap_or_default().iter();
             own.take_while(move |class| class.index / BLOCK == block)
         };
-        // How many rows of offsets there are is known when all blocks were looked at.
+        // The number of rows of offsets is known once all blocks are looked up.
         let mut marks = vec![0u64; blocks.len().div_ceil(64)];
         let mut mark = |block: u32| {
             if let Some(word) = marks.get_mut((block / 64) as usize) {
@@ -424,7 +425,8 @@ impl Placing<'_> {
             let mut places = [0u64; BLOCK as usize];
             apart.put(block, &mut places);
             if *start != APART {
-                // A run covers the block and something of it lies apart too: a repeated object. The last record counts.
+                // A block covered by a run with some objects stored separately: a repeated object. The
+                // last record counts.
                 let first = block as usize * BLOCK as usize;
                 let mut at = usize::try_from(*start).unwrap_or(usize::MAX);
                 for place in places.iter_mut().take(count - first) {

@@ -18,13 +18,13 @@ pub(crate) const SECTIONS: u32 = 8;
 struct ObjectFacts {
     /// Number of objects.
     objects: U32,
-    /// Addresses are multiples of one shifted left by this.
+    /// Exponent of the alignment: addresses are multiples of `1 << shift`.
     shift: u8,
-    /// Bytes of a class number.
+    /// Size of a class number in bytes.
     class_bytes: u8,
-    /// Bytes of an offset.
+    /// Size of an offset in bytes.
     offset_bytes: u8,
-    /// 0.
+    /// Always 0.
     reserved: u8,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     writer.rows::<u8>(8, &roaring)
 }
 
-/// Reads all sections; the small ones are checked, the large ones as they are read.
+/// Reads all sections; small ones are checked now, large ones as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<ObjectTable, Unusable> {
     let facts = *file.column::<ObjectFacts>(1)?.first().ok_or(Unusable::Damaged)?;
     let roaring = file.column::<u8>(8)?;

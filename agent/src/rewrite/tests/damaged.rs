@@ -1,9 +1,9 @@
-//! Damaged class files: an error that says where, never a panic.
+//! Damaged class files cause an error with an offset, never a panic.
 
 use super::assemble::{Class, Code};
 use super::{Found, GOTO, NOP, RETURN, STATIC, TRACKER, class_of, code, rewrite};
 
-/// A class with everything that the rewriter reads.
+/// Returns a class with everything that the rewriter reads.
 fn rich_class(major: u16) -> Vec<u8> {
     let mut bytes = vec![187, 0, 2, GOTO, 0, 3, 196, 132, 0, 1, 0, 1, 170, 0, 0, 0];
     for part in [24_i32, 0, 1, 24, -12] {
@@ -73,7 +73,7 @@ fn mutated_classes_never_panic() {
         match rewrite(&class, &TRACKER, &mut |_| Some(random.next() as u32)) {
             Ok(result) => {
                 changed += usize::from(result.bytes.is_some());
-                // What was written can be read: no offset is outside.
+                // The result can be parsed: no offset is out of range.
                 if let Some(bytes) = result.bytes {
                     let again = rewrite(&bytes, &TRACKER, &mut |_| Some(1));
                     assert!(again.is_ok(), "case {case}: {}", again.unwrap_err());
@@ -118,7 +118,8 @@ fn errors_say_where() {
     class.push(1);
     assert_eq!(number(&class), (plain.len(), Found::Number(1)));
 
-    // Where the code begins: behind it are the exception table and attributes of the method, and those of the class.
+    // Start of the code: it is followed by the exception table and attributes of the method, and those of
+    // the class.
     let at = |class: &[u8], code: &[u8]| {
         class.windows(code.len()).rposition(|bytes| bytes == code).expect("the code is in the class")
     };

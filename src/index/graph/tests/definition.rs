@@ -83,7 +83,7 @@ pub(super) fn by_iteration(graph: &Graph) -> Vec<Dominator> {
             open.push((*target, 0));
         }
     }
-    // By node; the node itself where nothing is known.
+    // By node; initially the node itself.
     let mut above: Vec<Option<u32>> = vec![None; nodes + 1];
     above[nodes] = Some(outside);
     let mut changed = true;

@@ -64,7 +64,7 @@ fn a_wide_star() {
     }
 }
 
-/// A graph like a real heap: lists, trees, classes with statics, and references across.
+/// Returns a graph like a real heap: lists, trees, classes with statics, and references across.
 fn heap_like(nodes: u32, seed: u64) -> Graph {
     let mut numbers = Numbers(seed);
     let mut graph = Graph::new(vec![Vec::new(); nodes as usize], &[]);

@@ -42,7 +42,7 @@ struct Graph {
 }
 
 impl fmt::Debug for Graph {
-    /// Prints what is needed to read a failed case.
+    /// Prints the data needed to understand a failed case.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = (0..self.len()).zip(&self.rows).filter(|(_, row)| !row.is_empty());
         let labels =
