@@ -65,7 +65,8 @@ pub struct Holder {
     pub field: Option<Field>,
     /// Main contents.
     pub held: Option<Held>,
-    /// Object whose paths explain why the holder is alive: the referrer of something that is a local of a thread.
+    /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
+    /// as a local of a thread.
     pub kept_by: ObjectId,
     /// `true` for a collection.
     pub is_collection: bool,
