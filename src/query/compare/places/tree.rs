@@ -160,8 +160,8 @@ struct Builder<'a> {
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
-    /// Retained size of the class objects and adopted objects among the open ones: it does not count at the places of
-    /// the objects above.
+    /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
+    /// above.
     moved: u64,
     /// Number of open objects that count elsewhere: what is below them is counted separately.
     level: u32,
