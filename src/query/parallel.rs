@@ -27,7 +27,7 @@ pub(crate) fn map<C: Clone + Sync, T: Send>(chunks: &[C], make: impl Fn(C) -> T 
     made.into_iter().filter_map(|made| made.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// As [`map`], but stops at the first error.
+/// Like [`map`], but stops at the first error.
 ///
 /// # Errors
 /// One of the errors of `make`.

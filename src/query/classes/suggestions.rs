@@ -16,13 +16,13 @@ const MAX_BYTES: usize = 1 << 10;
 /// Maximum length of names compared letter by letter.
 const LONGEST: usize = 64;
 
-/// Class names similar to `text`, most similar first.
+/// Returns class names similar to `text`, most similar first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
     class_names_of(classes.map(|class| summary.class_name(class)), text)
 }
 
-/// Class names of `names` similar to `text`, most similar first.
+/// Returns class names of `names` similar to `text`, most similar first.
 pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
@@ -36,7 +36,7 @@ pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> V
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
-/// Strings of `names` similar to `text`, most similar first.
+/// Returns strings of `names` similar to `text`, most similar first.
 pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = text.to_lowercase();
     if wanted.is_empty() {
@@ -72,7 +72,7 @@ pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) 
     }
 }
 
-/// IDs of the objects nearest to an ID that does not exist, ascending.
+/// Returns the IDs of the objects nearest to an ID that does not exist, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     let addresses = &graph.objects.addresses;
     // The best suggestion is the same digits with `0x`, which was omitted.

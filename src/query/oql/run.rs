@@ -472,7 +472,7 @@ fn words(text: &str) -> Vec<&str> {
     }
 }
 
-/// The names of columns, each once: they are keys in JSON.
+/// Returns distinct column names, since they are keys in JSON.
 fn names(items: &[Item]) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let mut next: FxHashMap<&str, u32> = FxHashMap::default();
