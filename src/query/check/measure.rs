@@ -121,7 +121,7 @@ impl Measured {
 /// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
 const MAX_TOLD_NAME: usize = 1 << 10;
 /// Error if the graph is missing.
-const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary is open";
+const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
 /// Measures what the rules need; for growth, the value in this dump.
 ///

@@ -174,7 +174,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     }
     if let Some(graph) = graph {
         let roots = &graph.roots;
-        let text = format!("GC roots that name objects that are not in the dump: {}", roots.missing_objects);
+        let text = format!("GC roots whose object is not in the dump: {}", roots.missing_objects);
         note(roots.missing_objects, Subject::MissingRoots, text);
         let text = "the dump contains no sticky class roots: all classes of the boot loader count as roots"
             .to_owned();

@@ -57,7 +57,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         if rest.starts_with("/*") {
-            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "the comment has no end: */ is missing"))? + 2;
+            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "unterminated comment: */ is missing"))? + 2;
             continue;
         }
         if let Some(len) = variable_len(rest) {
@@ -77,7 +77,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
                 None if first == '$' => {
                     return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
                 }
-                None => return Err(Wrong::new(at, format!("`{first}` is unexpected here"))),
+                None => return Err(Wrong::new(at, format!("unexpected `{first}`"))),
             },
         };
         tokens.push(Token { kind, start: at, end: at + len });
@@ -120,7 +120,7 @@ fn quoted(rest: &str, quote: char, at: usize) -> Result<(Kind, usize), Wrong> {
             (c, false) => text.push(c),
         }
     }
-    Err(Wrong::new(at, format!("the text has no end: {quote} is missing")))
+    Err(Wrong::new(at, format!("unterminated text: {quote} is missing")))
 }
 
 /// Converts a text in single quotes: `'a'` is a character, `'abc'` a text.

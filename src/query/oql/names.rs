@@ -229,16 +229,16 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
         "tohtml" => "write toString(x), or select the object itself",
         "identical" => "write a = b",
         "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x...",
-        "livepaths" => "queries find no paths",
+        "livepaths" => "OQL cannot search for paths",
         "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
         "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
         "length" => "write x.@length, or x.size() of a list",
         "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
-            "this is JavaScript of jhat: write WHERE, DISTINCT, ORDER BY or a query inside another"
+            "it is part of jhat's JavaScript: write WHERE, DISTINCT, ORDER BY or a nested query"
         }
-        _ => return Wrong::new(at, format!("there is no function {}; functions are {NAMES}", cut(name))),
+        _ => return Wrong::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
     };
-    let text = format!("there is no function {} here: {instead}", cut(name));
+    let text = format!("function {} is not supported: {instead}", cut(name));
     match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
         Some(known) => Wrong::function(at, text, known),
         None => Wrong::new(at, text),
@@ -249,7 +249,7 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
-        "function" => Some("functions in JavaScript are not run: write the condition in WHERE"),
+        "function" => Some("JavaScript functions are not supported: write the condition in WHERE"),
         _ => None,
     }
 }
@@ -275,7 +275,7 @@ pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
         } else {
             suggestions::did_you_mean(&like)
         };
-        Wrong::new(at, format!("there is no attribute @{}; {hint}", cut(name)))
+        Wrong::new(at, format!("unknown attribute @{}; {hint}", cut(name)))
     })
 }
 
@@ -317,7 +317,7 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, 
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
         let all = "the methods are get...() of attributes,";
         let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
-        return Err(Wrong::new(at, format!("there is no method {}(); {hint}", cut(name))));
+        return Err(Wrong::new(at, format!("unknown method {}(); {hint}", cut(name))));
     };
     if (*least..=*most).contains(&arguments) {
         return Ok(Called::Method(*method));

@@ -116,7 +116,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     /// Resolves the names in a condition.
     pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
         if !is_condition(node) {
-            let text = "WHERE needs a condition: compare this with something";
+            let text = "WHERE needs a condition: compare this with a value";
             return Err(Wrong::new(node.start, text));
         }
         self.code(node)
@@ -155,7 +155,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
                 if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
-                    return Err(Wrong::new(of.start, "an aggregate cannot be of another one"));
+                    return Err(Wrong::new(of.start, "aggregates cannot be nested"));
                 }
                 let of = of.as_ref().map(|of| self.code(of)).transpose()?;
                 self.aggregates.push(Aggregated { what: *what, of });
@@ -407,7 +407,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 "IPrimitiveArray" => Kind::PrimitiveArray,
                 "IObject" => Kind::Any,
                 _ => {
-                    let text = "of MAT's model there are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
+                    let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
                     return Err(Wrong::new(at, text));
                 }
             });
@@ -425,7 +425,7 @@ const LISTED: usize = 12;
 fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
-    Wrong::new(at, format!("there is no column {}; {hint}", cut(name)))
+    Wrong::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
 /// Returns whether an expression can be true or false, as far as can be determined statically.

@@ -155,7 +155,7 @@ fn one_column<'p>(answer: &'p Answer, query: &Union) -> Result<impl Iterator<Ite
     if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
         return Err(Wrong::new(
             place(query),
-            "a query inside an expression gives objects or one column, not several",
+            "a query in an expression must return objects or one column, not several",
         ));
     }
     Ok(answer.parts.iter())
@@ -229,7 +229,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             !select.group.is_empty() || select.items.iter().flatten().any(|item| has_aggregate(&item.node));
         if is_grouped {
             let Shape::Columns(items) = shape else {
-                return Err(Wrong::new(select.at, "a query that groups shows columns: SELECT key, count(*)"));
+                return Err(Wrong::new(select.at, "a grouped query returns columns: SELECT key, count(*)"));
             };
             let rows = self.grouped(select, items, condition, &ask, &source, names)?;
             return Ok((Some(self::names(items)), plain(Rows::Values(rows))));
@@ -289,7 +289,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Returns the objects that the selected objects retain together.
     fn retained(&self, select: &Select, source: &Objects, ask: &dyn Ask) -> Result<Objects, Wrong> {
         if source.table().is_some() {
-            let text = "AS RETAINED SET needs objects, but the selection gives values";
+            let text = "AS RETAINED SET needs objects, but the selection returns values";
             return Err(Wrong::new(select.from.at, text));
         }
         let classes = self.row_classes(source);
@@ -346,7 +346,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if !first.aggregates.is_empty() {
             return Err(Wrong::new(
                 select.at,
-                "aggregates belong in SELECT and ORDER BY, not in WHERE or GROUP BY",
+                "aggregates are allowed in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
         }
         let mut second = Resolver::new(self, select, names, ask);
@@ -460,7 +460,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 }
 
 fn aggregates_in_where(select: &Select) -> Wrong {
-    let text = "aggregates belong in SELECT and ORDER BY of a query that groups, not in WHERE";
+    let text = "aggregates are allowed in SELECT and ORDER BY of a grouped query, not in WHERE";
     Wrong::new(select.at, text)
 }
 

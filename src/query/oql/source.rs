@@ -36,7 +36,7 @@ impl Evaluator<'_, '_> {
                 if found.is_empty() {
                     return Err(Wrong::unknown(
                         from.at,
-                        format!("no class has a name that matches \"{}\"", cut(pattern)),
+                        format!("no class name matches \"{}\"", cut(pattern)),
                     ));
                 }
                 found
@@ -64,9 +64,7 @@ impl Evaluator<'_, '_> {
                         || {
                             Wrong::unknown(
                                 from.at,
-                                format!(
-                                    "there is no object with @objectId {index}; addresses are written 0x..."
-                                ),
+                                format!("no object has @objectId {index}; addresses are written 0x..."),
                             )
                         },
                     )
@@ -107,7 +105,8 @@ impl Evaluator<'_, '_> {
             return Ok(Objects::Set(objects));
         }
         if of_class < objects.len() {
-            let text = "not all of these are classes: FROM OBJECTS takes them as objects";
+            let text =
+                "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
             return Err(Wrong::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =
@@ -148,7 +147,8 @@ impl Evaluator<'_, '_> {
             return self.as_objects(from, objects);
         }
         if !from.is_objects {
-            let text = "this is selected from, and not all of it are classes: FROM OBJECTS takes it as it is";
+            let text =
+                "not all of these values are classes: use FROM OBJECTS to select the values themselves";
             return Err(Wrong::new(from.at, text));
         }
         let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
@@ -226,6 +226,6 @@ impl Evaluator<'_, '_> {
 }
 
 pub(super) fn too_many(at: usize) -> Wrong {
-    let text = format!("more than {MAX_ROWS} rows of columns cannot be selected from: add WHERE or LIMIT");
+    let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
     Wrong::new(at, text)
 }

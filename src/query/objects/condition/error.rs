@@ -26,7 +26,7 @@ pub enum ConditionError {
         kind: &'static str,
     },
     /// The field has another type.
-    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
+    #[error("{condition}: `{name}` is {kind}, but `{value}` is not{hint}")]
     Type {
         /// The condition.
         condition: String,

@@ -173,7 +173,7 @@ impl Condition {
                 name: self.path.last().to_owned(),
                 kind: path::kind_in_words(*kind),
                 value: self.literal.text.clone(),
-                hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
+                hint: if self.operator == Operator::Contains { "; ~ applies only to texts" } else { "" },
             }),
             _ => Ok(()),
         }
