@@ -1,4 +1,4 @@
-//! Growth: figures of a dump against those of a baseline.
+//! Growth: figures of a dump compared with those of a baseline.
 
 use rustc_hash::FxHashMap;
 
@@ -8,16 +8,16 @@ use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
 use crate::compare::{Change, names};
 
-/// Growth of one dump against one baseline. What several rules need is computed once.
+/// Growth of one dump over one baseline. Results that several rules share are computed once.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// The places of both.
+    /// Places of both dumps.
     named: Option<NamedPlaces>,
 }
 
 impl Comparison {
-    /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule,
-    /// and always of the same two dumps.
+    /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. The figures must
+    /// be those of this rule, and all calls must be for the same two dumps.
     pub fn growth(&mut self, rule: &Rule, baseline: &Measured, measured: &Measured) -> Measured {
         match (&rule.measure, &baseline.found, &measured.found) {
             (Measure::Growth(Growing::Place(pattern)), Found::Places(old), Found::Places(new)) => {
@@ -32,7 +32,7 @@ impl Comparison {
                 let old = if let Found::Classes(old) = old { old } else { &none };
                 difference(baseline, measured).with(most_grown_class(pattern, old, new))
             }
-            // There were some.
+            // The baseline had matches.
             (_, old, Found::NoMatch { .. }) if !matches!(old, Found::NoMatch { .. }) => {
                 difference(baseline, measured)
             }
@@ -40,12 +40,12 @@ impl Comparison {
         }
     }
 
-    /// The places of both dumps as one tree.
+    /// Returns the places of both dumps as one tree.
     fn named(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &NamedPlaces {
         self.named.get_or_insert_with(|| NamedPlaces::new(&[&old.places, &new.places]))
     }
 
-    /// Of the places of a pattern.
+    /// Returns the growth of the places that match a pattern.
     fn of_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump, pattern: &str) -> Measured {
         let [before, after] = [old, new].map(|dump| dump.retained(pattern));
         let is_unmatched = |measured: &Measured| matches!(measured.found, Found::NoMatch { .. });
@@ -55,7 +55,7 @@ impl Comparison {
         let mut grown = self.named(old, new).matching(pattern, Aligned::delta);
         grown.retain(|one| one.amount > 0);
         let of = grown.len() as u64;
-        // The first of equal ones.
+        // The first, if several are equal.
         let found = match grown.into_iter().rev().max_by_key(|one| one.amount) {
             Some(most) => Found::Most { name: most.name, amount: most.amount.unsigned_abs(), of },
             None => Found::Nothing,
@@ -63,13 +63,13 @@ impl Comparison {
         difference(&before, &after).with(found)
     }
 
-    /// Of the place that grew most; 0 if none grew.
+    /// Returns the growth of the place that grew most; 0 if none grew.
     fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measured {
         let aligned = &self.named(old, new).telling;
         let grown =
             aligned.places().map(|place| (aligned.delta(place), place)).filter(|(delta, _)| *delta > 0);
         let whole = old.places.reachable_bytes;
-        // The last of equal ones: the deepest, if one contains the other.
+        // The last, if several are equal: the deepest, if one contains the other.
         let Some((amount, place)) = grown.max_by_key(|(delta, _)| *delta) else {
             return Measured::new(0, whole);
         };
@@ -82,19 +82,19 @@ impl Comparison {
     }
 }
 
-/// The difference of two figures, and nothing of what was found.
+/// Returns the difference of two figures, without findings.
 fn difference(baseline: &Measured, measured: &Measured) -> Measured {
     let amount = measured.amount.saturating_sub(baseline.amount);
     Measured { amount, whole: baseline.whole, found: Found::Nothing, left_out: LeftOut::Nothing }
 }
 
-/// The class whose objects grew most, if several did.
+/// Returns the class whose objects grew most, if several grew.
 fn most_grown_class(
     pattern: &ClassPattern,
     old: &FxHashMap<String, u64>,
     new: &FxHashMap<String, u64>,
 ) -> Found {
-    // Generated classes have other numbers in other runs.
+    // Numbers in names of generated classes differ between runs.
     let mut by_stem: FxHashMap<std::borrow::Cow<'_, str>, Change> = FxHashMap::default();
     for (name, bytes) in old.iter().filter(|(name, _)| pattern.matches(name)) {
         let change = by_stem.entry(names::stem(name)).or_default();
@@ -106,7 +106,7 @@ fn most_grown_class(
     }
     let grown = || by_stem.iter().filter(|(_, change)| change.delta() > 0);
     let of = grown().count() as u64;
-    // The first by name of equal ones.
+    // The first by name, if several are equal.
     let most = grown().max_by(|a, b| a.1.delta().cmp(&b.1.delta()).then_with(|| b.0.cmp(a.0)));
     match most {
         Some((name, change)) if by_stem.len() > 1 => {
@@ -128,7 +128,7 @@ mod tests {
         Label { via, class: Some(class.into()), is_class_object: false }
     }
 
-    /// A map in a static field, with a tenant for each key, and a map in each of these with a cache for each key.
+    /// Writes a map in a static field with a tenant for each key; each tenant is a map with a cache for each key.
     fn dump(tenants: &[&str], caches: &[&str], cache_bytes: u64) -> PlacesOfDump {
         let mut places = Places { reachable_bytes: 1_000_000, reachable_objects: 1, ..Places::default() };
         let mut add = |parent, label, retained_bytes| {
@@ -179,7 +179,7 @@ mod tests {
         let aligned = Aligned::new(&[&old.places, &new.places]);
         let texts: Vec<String> =
             (0u32..).zip(&aligned.parents).map(|(place, _)| aligned.text(place)).collect();
-        // The tenants of the two dumps have no key in common, the caches have.
+        // The tenants of the two dumps have no key in common, but the caches do.
         let cache = "static TENANTS of acme.Shop -> HashMap -> TreeMap -> {x} -> Cache";
         assert!(texts.iter().any(|text| text == cache), "{texts:?}");
         for text in &texts {

@@ -1,4 +1,4 @@
-//! The figures that rules ask for, of one dump. What several rules need is computed once.
+//! Figures of one dump that rules need. Results that several rules share are computed once.
 
 use std::io;
 use std::sync::Arc;
@@ -24,76 +24,77 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 
-/// A dump that is measured.
+/// A dump to measure.
 #[derive(Clone, Copy)]
 pub enum Opened<'a> {
-    /// Without the graph.
+    /// Summary only.
     Summary(&'a Heap),
-    /// With the graph, and the bytes of the dump ([`Heap::bytes`]).
+    /// Graph, and the bytes of the dump ([`Heap::bytes`]).
     Graph(&'a Heap, &'a ObjectGraph, &'a [u8]),
 }
 
 /// A figure of a dump.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Bytes, or a number of things; below 0 if it is growth of what has shrunk.
+    /// Bytes, or a count; negative for growth of something that has shrunk.
     pub amount: i64,
-    /// What percentages are of.
+    /// Total that percentages refer to.
     pub whole: u64,
-    /// What was found.
+    /// Additional findings.
     pub found: Found,
-    /// What it leaves out.
+    /// Omissions from the figure.
     pub left_out: LeftOut,
 }
 
-/// What a figure leaves out.
+/// Omissions from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     /// Nothing.
     Nothing,
-    /// Places: there were more than are told apart, and what is left out counts with the place above.
+    /// Places: there are too many distinct places, and omitted ones count with their parent.
     Places,
 }
 
-/// What was found besides the figure.
+/// Findings besides the figure.
 #[derive(Debug, Clone)]
 pub enum Found {
-    /// Nothing to tell.
+    /// No findings.
     Nothing,
-    /// Nothing has a name that matches.
+    /// No name matches.
     NoMatch {
-        /// What would have the name.
+        /// Kind of thing that was searched for.
         named: Named,
-        /// The name that was asked for.
+        /// Requested name.
         pattern: String,
-        /// Names like it, the most like first.
+        /// Similar names, most similar first.
         suggestions: Vec<String>,
     },
-    /// What has the greatest part of the figure, of several names. Of growth, what grew most.
+    /// Name with the largest share of the figure, if there are several. For growth: the one that grew most.
     Most {
-        /// Its name.
+        /// Name with the largest share.
         name: String,
-        /// Its part.
+        /// Share of that name.
         amount: u64,
-        /// How many names the figure is of; of growth, how many grew.
+        /// Number of names that the figure covers; for growth, number of those that grew.
         of: u64,
     },
     /// The place that grew most.
     Grown {
-        /// Its text.
+        /// Text of the place.
         place: String,
-        /// The place below it that explains most of the growth, as `diff --group-by place` finds it, and its growth.
+        /// Place below it that explains most of the growth, as found by `diff --group-by place`, and the growth of that
+        /// place.
         cause: Option<(String, u64)>,
     },
-    /// The places of the dump, for [`super::Comparison`].
+    /// Places of the dump, for [`super::Comparison`].
     Places(Arc<PlacesOfDump>),
-    /// The bytes of all classes by name, for [`super::Comparison`].
+    /// Bytes of all classes by name, for [`super::Comparison`].
     Classes(Arc<FxHashMap<String, u64>>),
-    /// What `leaks` says without options.
+    /// Result of `leaks` without options.
     Suspects(Arc<Leaks>),
 }
 
-/// What has names that rules ask for.
+/// Kinds of named things that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// Classes.
@@ -117,16 +118,16 @@ impl Measured {
     }
 }
 
-/// Longer names of classes are not told: a hostile dump can have one of 300 MB.
+/// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
 const MAX_TOLD_NAME: usize = 1 << 10;
-/// What an empty graph would have: measures that need a graph are asked with one.
-const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary is open";
+/// Error if the graph is missing.
+const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures what the rules ask for; of growth, what it is in this dump.
+/// Measures what the rules need; for growth, the value in this dump.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object, or if a rule needs the graph and `opened`
-/// has none ([`Measure::needs`]).
+/// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
+/// none ([`Measure::needs`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: Opened<'_>,
@@ -142,15 +143,15 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
     Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
-/// A dump, and what was computed of it.
+/// A dump, and what was computed from it.
 struct Dump<'a> {
     heap: &'a Heap,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
     sizes: Sizes,
-    /// Figures by class number.
+    /// Counts by class number.
     counts: FxHashMap<Scope, Vec<Counts>>,
-    /// Bytes by name of class.
+    /// Bytes by class name.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
     loaders: Option<Vec<loaders::Row>>,
@@ -219,7 +220,7 @@ impl<'a> Dump<'a> {
         Ok(self.graph()?.0.tree.reachable_bytes())
     }
 
-    /// Shallow bytes of objects.
+    /// Returns the shallow size of the objects in bytes.
     fn bytes(&self, scope: Scope) -> io::Result<u64> {
         Ok(match scope {
             Scope::All => self.all_bytes(),
@@ -228,7 +229,7 @@ impl<'a> Dump<'a> {
         })
     }
 
-    /// What percentages are of, as in histograms.
+    /// Returns the total that percentages refer to, as in histograms.
     fn whole(&self, scope: Scope) -> io::Result<u64> {
         match scope {
             Scope::Reachable => self.reachable_bytes(),
@@ -236,7 +237,7 @@ impl<'a> Dump<'a> {
         }
     }
 
-    /// The classes of the dump whose names match: each has objects or was loaded.
+    /// Returns the classes with a matching name that have objects or were loaded.
     fn matching(&self, pattern: &ClassPattern) -> Vec<ClassNumber> {
         let known = self.summary.numbered_classes();
         let known = known.filter(|(_, class)| class.objects.get() > 0 || class.is_dumped());
@@ -248,14 +249,14 @@ impl<'a> Dump<'a> {
         no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
     }
 
-    /// What matches: nothing, or which class of several has most.
+    /// Returns the class with the largest amount if several match, or that none matches.
     fn most(
         &self,
         pattern: &ClassPattern,
         classes: &[ClassNumber],
         figure: impl Fn(ClassNumber) -> u64,
     ) -> Found {
-        // The first of equal ones.
+        // The first, if several are equal.
         let most =
             classes.iter().rev().map(|class| (figure(*class), *class)).max_by_key(|(figure, _)| *figure);
         let Some((amount, class)) = most else { return self.no_match(pattern) };
@@ -293,7 +294,7 @@ impl<'a> Dump<'a> {
         self.summary.numbered_classes().map(of_class).collect()
     }
 
-    /// Bytes by name of class, of counts that are there. Names that are too long to be told are not.
+    /// Returns bytes by class name, from counts that were computed before. Omits names longer than `MAX_TOLD_NAME`.
     fn class_bytes(&mut self, scope: Scope) -> Arc<FxHashMap<String, u64>> {
         if let Some(bytes) = self.class_bytes.get(&scope) {
             return bytes.clone();
@@ -374,7 +375,7 @@ impl<'a> Dump<'a> {
         for same in all.chunk_by(|a, b| name(a) == name(b)) {
             let Some(name) = same.first().map(name) else { continue };
             let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
-            // Those of a name are together by loader.
+            // Definitions with the same name are grouped by loader.
             let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
             let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;
             let further = loaders.saturating_sub(1);
@@ -394,7 +395,7 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(amount, 0).with(found))
     }
 
-    /// What `leaks` says without options, whatever the limit is: what is a suspect depends on the threshold.
+    /// Runs `leaks` without options, whatever the limit is: the threshold decides what is a suspect.
     fn suspects(&self) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
@@ -402,7 +403,7 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(amount, leaks.reachable_bytes).with(Found::Suspects(Arc::new(leaks))))
     }
 
-    /// Looks for all kinds of waste that rules ask for.
+    /// Computes all kinds of waste that rules need.
     fn ask_waste(&mut self, rules: &[&Rule]) -> io::Result<()> {
         let asked = rules.iter().filter_map(|rule| match rule.measure {
             Measure::Waste(kind) => Some(kind),
@@ -413,7 +414,7 @@ impl<'a> Dump<'a> {
             return Ok(());
         }
         let (graph, bytes) = self.graph()?;
-        // All kinds are asked for by none.
+        // `None`, a rule without a kind, needs all kinds.
         let all: Option<Vec<Kind>> = kinds.into_iter().collect();
         let question =
             waste::Question { kinds: all.unwrap_or_default(), group_by: GroupBy::Field, examples: 0 };

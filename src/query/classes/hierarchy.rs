@@ -10,19 +10,19 @@ use super::histogram;
 use super::pattern::ClassPattern;
 use crate::sorting::SortRows;
 
-/// The order of a list of classes.
+/// Order of a list of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
     /// Most instances first.
     #[default]
     Instances,
-    /// Most instances first, those of subclasses included.
+    /// Most instances first, including those of subclasses.
     Total,
     /// Most bytes first.
     Shallow,
     /// Most direct subclasses first.
     Subclasses,
-    /// By name.
+    /// Ascending by name.
     Name,
 }
 
@@ -31,9 +31,9 @@ pub enum SortBy {
 pub struct Question {
     /// Patterns of class names; all classes match if there is no pattern and nothing is `named`.
     pub patterns: Vec<ClassPattern>,
-    /// Classes that are selected besides, whatever their names.
+    /// Additional classes to select, whatever their names.
     pub named: Option<Vec<ClassNumber>>,
-    /// The order of a list.
+    /// Order of a list.
     pub sort_by: SortBy,
     /// Number of classes in a list, or of subclasses of each class in a tree; all by default.
     pub top: Option<usize>,
@@ -57,9 +57,9 @@ impl Question {
 /// A row of the list or tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The class.
+    /// Number of the class.
     pub class: ClassNumber,
-    /// Number of its objects; of java.lang.Class, all class objects.
+    /// Number of its objects; for java.lang.Class, of all class objects.
     pub instances: u64,
     /// Shallow size of these objects.
     pub shallow_bytes: u64,
@@ -130,7 +130,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Returns whether a class is shown at all: whether it is dumped or has objects.
+/// Returns whether a class is shown: it is dumped or has objects.
 fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
@@ -163,7 +163,7 @@ pub fn tree(summary: &Summary, question: &Question) -> Answer {
     let table = figures.table;
     let mut answer = Answer::default();
     let mut starts = Vec::new();
-    // By class number: whether the class is a start or below one.
+    // By class number: `true` for a start and the classes below one.
     let mut inside = vec![false; summary.classes().len()];
     for class in table.top_down() {
         let parent = table.superclass(class);

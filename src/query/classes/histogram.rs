@@ -18,7 +18,7 @@ use crate::dominators::class_counts::{self, Counts};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 
-/// The grouping of a histogram: what one row stands for.
+/// Grouping of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
     /// A class; classes of the same name from several loaders have a row each.
@@ -30,7 +30,7 @@ pub enum GroupBy {
     Loader,
 }
 
-/// The order of rows.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
     /// Most bytes first.
@@ -40,7 +40,7 @@ pub enum SortBy {
     Instances,
     /// Most retained bytes first.
     Retained,
-    /// By name.
+    /// Ascending by name.
     Name,
 }
 
@@ -51,9 +51,9 @@ pub struct Question {
     pub patterns: Vec<ClassPattern>,
     /// Class objects whose classes match.
     pub class_objects: Vec<ObjectId>,
-    /// The grouping: what one row stands for.
+    /// Grouping of the rows.
     pub group_by: GroupBy,
-    /// The order of rows.
+    /// Order of the rows.
     pub sort_by: SortBy,
     /// Number of rows returned; all by default.
     pub top: Option<usize>,
@@ -75,7 +75,7 @@ impl Question {
 pub struct Loader {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
-    /// The name of its class, if the loader is in the dump.
+    /// Name of the loader's class, if the loader is in the dump.
     pub class: Option<Arc<str>>,
 }
 
@@ -84,10 +84,10 @@ pub struct Loader {
 pub struct Row {
     /// Index of the row's group.
     pub group: usize,
-    /// Name of the class in Java source form, or of the package; empty if grouped by loader. Rows share it: all classes
-    /// of a hostile dump can have the same name of 64 KB.
+    /// Name of the class in Java source form, or of the package; empty if grouped by loader. Rows share the string: all
+    /// classes of a hostile dump can have the same name of 64 KB.
     pub name: Arc<str>,
-    /// The loader; `None` if grouped by package, and for classes whose class object is not in the dump.
+    /// Class loader; `None` if grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
     /// Object ID of the class object, if the row stands for one class that has one.
     pub class_object: Option<ObjectId>,
@@ -95,9 +95,9 @@ pub struct Row {
     pub classes: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Their retained size, if requested.
+    /// Retained size of the objects, if requested.
     pub retained_bytes: Option<u64>,
 }
 
@@ -108,14 +108,14 @@ pub struct Totals {
     pub rows: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
 }
 
 /// A histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// The rows within `top`, in the requested order.
+    /// Rows within `top`, in the requested order.
     pub rows: Vec<Row>,
     /// Totals over all rows, including those beyond `top`.
     pub total: Totals,
@@ -123,14 +123,14 @@ pub struct Histogram {
     pub heap_bytes: u64,
 }
 
-/// Number of objects of a class: those dumped as such; of java.lang.Class also all class objects.
+/// Returns the number of objects of a class: those dumped as such; for java.lang.Class, also all class objects.
 pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
     let class_objects =
         if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
     class.objects.get() + class_objects
 }
 
-/// The objects that are counted.
+/// Set of objects that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// All objects of the dump.
@@ -152,12 +152,12 @@ pub enum With {
     Retained,
 }
 
-/// Size of all objects of the dump.
+/// Returns the size of all objects of the dump.
 pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
     summary.numbered_classes().fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number)))
 }
 
-/// Size that percentages are relative to.
+/// Returns the size that percentages are relative to.
 fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scope) -> u64 {
     match scope {
         Scope::Reachable => graph.tree.reachable_bytes(),
@@ -172,10 +172,10 @@ pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histo
     finish(rows, question, all_bytes(summary, sizes))
 }
 
-/// Computes a histogram that needs the graph: of some of the objects only, or with retained sizes.
+/// Computes a histogram that needs the graph: of a subset of the objects, or with retained sizes.
 ///
-/// The retained size of a row is that of its reachable objects together, by the dominator tree: an object that
-/// several of them dominate counts once. Sizes are those of the fitted layout.
+/// The retained size of a row is the joint one of its reachable objects, by the dominator tree: an object that several
+/// of them dominate counts once. Sizes are those of the fitted layout.
 pub fn histogram_of(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -202,12 +202,12 @@ pub fn histogram_of(
     finish(rows, question, heap_bytes)
 }
 
-/// Number and size of the objects of each class, by class number.
+/// Returns the number and size of the objects of each class, by class number.
 pub(crate) fn counts(summary: &Summary, graph: &ObjectGraph, scope: Scope) -> Vec<Counts> {
     class_counts::count(graph, positions(graph, scope), summary.classes().len())
 }
 
-/// Positions of the counted objects in the dominator tree.
+/// Returns the positions of the counted objects in the dominator tree.
 fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     match scope {
@@ -234,7 +234,7 @@ pub fn histogram_within(
 }
 
 /// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
-/// tree. Percentages are relative to that.
+/// tree. Percentages are relative to its size.
 pub fn histogram_below(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -247,7 +247,7 @@ pub fn histogram_below(
     finish(Groups::asked(summary, question).count(summary, figures), question, graph.tree.retained_bytes(top))
 }
 
-/// Number and size of the objects of a class, reachable or not.
+/// Returns the number and size of the objects of a class, reachable or not.
 pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
 }
@@ -275,7 +275,7 @@ pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -
 pub struct Groups {
     /// By class number: index of the group of the class, or [`NONE`] if no pattern matches it.
     pub of_class: Vec<u32>,
-    /// The groups, with all counts zero.
+    /// Groups, with all counts zero.
     pub rows: Vec<Row>,
 }
 
@@ -360,7 +360,7 @@ fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
     Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 
-/// The package of a class, or a placeholder if it is in none.
+/// Returns the package of a class, or a placeholder if it has none.
 pub(crate) fn package_label(class: &str) -> String {
     match names::package(class) {
         "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),
@@ -374,7 +374,7 @@ fn is_primitive_array(name: &str) -> bool {
     element != name && hprof_parser::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
-/// Number of objects by kind: instances, object arrays, primitive arrays, class objects.
+/// Returns the number of objects by kind: instances, object arrays, primitive arrays, class objects.
 pub fn objects_by_kind(summary: &Summary) -> [u64; 4] {
     let [mut instances, mut object_arrays, mut primitive_arrays] = [0; 3];
     for class in summary.classes() {

@@ -1,8 +1,8 @@
 //! Retained sizes of class loaders with everything that they define, and the paths that keep them reachable.
 //!
-//! A loader, its classes and their instances reference one another: they are freed together or not at all. So the size
-//! freed with a loader is what all of these retain together. Loaders that define classes of the same names form a group:
-//! deployments of one application, of which all but the last should have been freed.
+//! A loader, its classes and their instances reference one another: they are freed together or not at all. The size
+//! freed with a loader is therefore their joint retained size. Loaders that define classes of the same names form a
+//! group: deployments of one application, of which all but the last should have been freed.
 
 use std::cmp::Reverse;
 use std::io;
@@ -41,21 +41,21 @@ pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
     loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
 }
 
-/// A loader and what is freed with it.
+/// A loader and the size freed with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderRow {
-    /// The loader.
+    /// Figures of the loader alone.
     pub row: Row,
-    /// What it retains with its classes and their instances; `None` if none of them is reachable, and for loaders that live
-    /// as long as the process.
+    /// Size retained together by the loader, its classes and their instances; `None` if none of them is reachable, and
+    /// for loaders that live as long as the process.
     pub with_classes: Option<SetRetained>,
-    /// Index of its group.
+    /// Index of the loader's group.
     pub group: Option<usize>,
 }
 
 impl LoaderRow {
-    /// Returns what it retains with its classes and their instances; for a loader that lives as long as the process, what
-    /// the loader object retains.
+    /// Returns the size retained together by the loader, its classes and their instances; for a loader that lives as
+    /// long as the process, the retained size of the loader object.
     pub fn retained_bytes(&self) -> Option<u64> {
         self.with_classes.map(|retained| retained.bytes).or(self.row.retained_bytes)
     }
@@ -64,7 +64,7 @@ impl LoaderRow {
 /// Loaders that define classes of the same names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
-    /// The loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
+    /// Loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
     /// order of objects.
     pub loaders: Vec<ObjectId>,
     /// Classes of the first loader, by name, without array classes.
@@ -73,23 +73,24 @@ pub struct Group {
     pub instances: u64,
     /// Shallow size of those objects.
     pub shallow_bytes: u64,
-    /// What all loaders retain together, with their classes and instances.
+    /// Size retained together by all loaders, their classes and instances.
     pub retained: SetRetained,
 }
 
-/// All loaders.
+/// Loaders and their groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaders {
-    /// The loaders, in the requested order.
+    /// Loaders in the requested order.
     pub rows: Vec<LoaderRow>,
     /// Groups of two or more loaders, largest retained size first.
     pub groups: Vec<Group>,
 }
 
-/// Finds groups of loaders and computes what each loader and each group retains with everything it defines.
+/// Finds groups of loaders and computes the joint retained size of each loader, and of each group, with everything
+/// defined.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub fn with_classes(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -124,22 +125,22 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
-/// A group with a large retained size, and how that was computed.
+/// A group with a large retained size, and intermediate results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeGroup {
-    /// The group.
+    /// Group of loaders.
     pub(crate) group: Group,
-    /// Those of its loaders, classes and instances that no other of them dominates, by ascending position.
+    /// Positions of its loaders, classes and instances that no other of them dominates, ascending.
     pub(crate) tops: Vec<TreePosition>,
-    /// What each loader retains by the dominator tree alone, largest first.
+    /// Retained size of each loader's set by the dominator tree alone, largest first.
     pub(crate) of_loaders: Vec<u64>,
 }
 
-/// Groups of at least this many loaders that retain at least this many bytes by the dominator tree alone, which is a
-/// lower bound. Exact sizes are computed only for these groups.
+/// Returns the groups of at least this many loaders that retain at least this many bytes by the dominator tree alone,
+/// which is a lower bound. Exact sizes are computed only for these groups.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub(crate) fn large_groups(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -184,7 +185,7 @@ pub(crate) fn large_groups(
     Ok(found)
 }
 
-/// Members by group and loader: the loader, its classes and their instances.
+/// Returns the members by group and loader: the loader, its classes and their instances.
 fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, group) in groups.iter().enumerate() {
@@ -219,7 +220,7 @@ fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<
     members
 }
 
-/// Sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
+/// Creates the sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
 fn sets(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -278,7 +279,7 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     groups
 }
 
-/// Sorts by retained size, largest first.
+/// Sorts groups by retained size, largest first.
 fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
     let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
     order.sort_rows_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
@@ -293,7 +294,7 @@ fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
 /// A class name that several loaders define.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateName {
-    /// The class of the first loader, by ID, that can be freed; of the first loader if none can.
+    /// Class of the first loader, by ID, that can be freed; of the first loader if none can.
     pub first: Duplicate,
     /// Number of loaders that define a class of this name.
     pub loaders: u64,
@@ -301,14 +302,14 @@ pub struct DuplicateName {
     pub instances: u64,
     /// Shallow size of these objects.
     pub shallow_bytes: u64,
-    /// What the class objects and their instances retain together; `None` if none is reachable.
+    /// Size retained together by the class objects and their instances; `None` if none is reachable.
     pub retained: Option<SetRetained>,
 }
 
-/// Groups duplicate classes, given in an order that has equal names together, by name; largest retained size first.
+/// Groups duplicate classes by name, largest retained size first. Equal names must be adjacent in the input.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub fn duplicate_names(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -338,26 +339,26 @@ pub fn duplicate_names(
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
-    // The sort is stable, so names that retain equally much stay ordered by loaders, then name.
+    // The sort is stable, so names with the same retained size stay ordered by loaders, then name.
     names.sort_rows_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
     Ok(names)
 }
 
-/// The reason an object is reachable: a shortest path to it.
+/// Shortest path that keeps an object reachable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// The root where the path starts.
+    /// Root where the path starts.
     pub root: RootView,
-    /// The objects of the path.
+    /// Objects of the path.
     pub steps: Vec<Step>,
     /// `left_out`: number of objects omitted from the middle, and the step after which they were omitted.
     pub left_out: (usize, usize),
-    /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long as
-    /// the process; 0 if there is none.
+    /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long
+    /// as the process; 0 if there is none.
     pub start: usize,
 }
 
-/// Finds the paths of some loaders, each once.
+/// Finds the path of each of the given loaders once.
 pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
     let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
     let addresses = &view.edges.graph.objects.addresses;

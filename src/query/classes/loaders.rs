@@ -15,10 +15,10 @@ use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
 
-/// The class that all loaders extend.
+/// Superclass of all loaders.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
 
-/// The order of loaders.
+/// Order of loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
     /// Largest retained size first; loaders that are not reachable objects last.
@@ -102,19 +102,19 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy)
 /// A class whose name several loaders define.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The class.
+    /// Number of the class.
     pub class: ClassNumber,
-    /// Object ID of its loader; 0 is the boot loader.
+    /// Object ID of the class loader; 0 is the boot loader.
     pub loader: ObjectId,
     /// Name of the loader, if it has one.
     pub loader_label: Option<String>,
     /// Number of loaders that define a class of this name.
     pub loaders: u64,
-    /// Number of its objects.
+    /// Number of objects of the class.
     pub instances: u64,
-    /// Shallow size of its objects.
+    /// Shallow size of those objects.
     pub shallow_bytes: u64,
-    /// What the class object retains (mostly by its static fields); `None` if it is unreachable.
+    /// Retained size of the class object (mostly its static fields); `None` if it is unreachable.
     pub retained_bytes: Option<u64>,
 }
 

@@ -25,15 +25,15 @@ use super::{Change, Status};
 /// Maximum number of superclasses of a class that are compared with it.
 const MAX_SUPERCLASSES: usize = 64;
 
-/// The grouping of a comparison: what one row stands for.
+/// Grouping of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
-    /// Classes of one name and one loader, both by their names across dumps ([`names`]).
+    /// Classes with the same name and the same loader, both by their names across dumps ([`names`]).
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.
     Package,
-    /// All classes of the loaders of one name.
+    /// All classes of the loaders with the same name.
     Loader,
     /// A class that has subclasses, with all classes below it: such rows can contain one another.
     Superclass,
@@ -57,16 +57,16 @@ pub struct Figures {
     pub loaders: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Retained size of the reachable ones, if requested.
+    /// Retained size of the reachable objects, if requested.
     pub retained_bytes: Option<u64>,
 }
 
 /// Grouping and filter applied to each dump.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// The grouping: what one row stands for.
+    /// Grouping of the rows.
     pub group_by: GroupBy,
     /// Patterns of class names; all classes match if there are none.
     pub patterns: Vec<ClassPattern>,
@@ -75,7 +75,7 @@ pub struct Question {
 /// Counts and sizes of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Counts and sizes by key; only keys that have objects.
+    /// Counts and sizes by key, only for keys that have objects.
     pub rows: FxHashMap<Key, Figures>,
     /// Counts and sizes of all selected classes.
     pub total: Figures,
@@ -96,9 +96,9 @@ pub struct Row {
     pub loaders: Change,
     /// Number of objects.
     pub instances: Change,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: Change,
-    /// Their retained size, if requested.
+    /// Retained size of the objects, if requested.
     pub retained_bytes: Option<Change>,
 }
 
@@ -109,7 +109,7 @@ impl Census {
             .census(summary, |number, class| histogram::all(summary, sizes, number, class))
     }
 
-    /// Counts some objects of a dump, or with retained sizes, by the fitted layout.
+    /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
     pub fn of_graph(
         summary: &Summary,
         graph: &ObjectGraph,
@@ -278,7 +278,7 @@ impl Groups {
         let all = summary.numbered_classes().zip(counts).zip(classes);
         for (((number, class), Counts { objects, shallow_bytes }), classes) in all {
             let Some(group) = self.group(number).filter(|_| objects > 0) else { continue };
-            // A superclass of the same name has counted it.
+            // A superclass of the same name has already counted it.
             let mut above = summary.class_table().upwards(number).skip(1).take(MAX_SUPERCLASSES);
             if self.is_with_subclasses && above.any(|above| self.group(above) == Some(group)) {
                 continue;
@@ -320,7 +320,7 @@ impl Groups {
     }
 }
 
-/// Counts of classes, each with all classes below it.
+/// Counts the objects of classes, each with all classes below it.
 fn with_subclasses(summary: &Summary, own: &[Counts]) -> Vec<Counts> {
     let table = summary.class_table();
     let objects = table.totals(own.iter().map(|own| own.objects).collect());

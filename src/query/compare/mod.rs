@@ -58,7 +58,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",

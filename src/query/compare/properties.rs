@@ -7,14 +7,14 @@ use hprof_index::model::summary::Summary;
 use super::Status;
 use crate::sorting::SortRows;
 
-/// Values of one dump by key. Only the properties that a summary stores, which are those that are not secret.
+/// Values of one dump by key: only the properties that a summary stores, which are not secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census(FxHashMap<String, String>);
 
 /// A row of a comparison: a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Key.
+    /// Key of the property.
     pub key: String,
     /// Status of the row.
     pub status: Status,

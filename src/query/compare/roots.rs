@@ -18,7 +18,7 @@ pub struct Census(FxHashMap<RootKind, KindRow>);
 /// A row of a comparison: a kind of root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The kind.
+    /// Kind of root.
     pub kind: RootKind,
     /// Status of the row.
     pub status: Status,
@@ -36,7 +36,7 @@ impl Census {
         roots::by_kind(graph).into_iter().collect()
     }
 
-    /// Matches an old dump and a new one; what retains more than before comes first.
+    /// Matches an old dump and a new one; largest growth of retained size first.
     pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
         let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
             .map(|(kind, before, after)| Row::new(*kind, before, after))

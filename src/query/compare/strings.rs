@@ -1,8 +1,8 @@
-//! Texts of which there are more copies than before.
+//! Texts with more copies than before.
 //!
-//! A row is a text that several Strings of one of the dumps have; in the other dump it may have one, or none. Texts are not
-//! kept: a [`Census`] has 32 bytes for each String, as [`crate::strings`] has, and texts are compared where they
-//! stand, in both dumps.
+//! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
+//! kept: a [`Census`] has 32 bytes per String, as [`crate::strings`] has, and texts are compared in place, in both
+//! dumps.
 
 use std::cmp::Reverse;
 use std::io;
@@ -15,7 +15,7 @@ use hprof_index::model::summary::Summary;
 
 use super::{Change, Status};
 
-/// A dump that Strings are read from.
+/// A dump from which Strings are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Dump<'a> {
     /// Summary of the dump.
@@ -26,7 +26,7 @@ pub struct Dump<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The Strings of one dump, by text.
+/// Strings of one dump, by text.
 #[derive(Debug)]
 pub struct Census {
     answer: Answer,
@@ -36,7 +36,7 @@ pub struct Census {
 /// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// All.
+    /// All texts.
     All,
     /// Texts that differ between the dumps.
     Changed,
@@ -47,14 +47,14 @@ pub enum Keep {
 pub struct Row {
     /// Status of the row.
     pub status: Status,
-    /// Strings that have it.
+    /// Number of Strings with the text.
     pub count: Change,
     /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
     pub total_bytes: Change,
     place: Place,
 }
 
-/// A row of an answer: of the new dump if it has the text.
+/// Source of a row: the new dump if it has the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Old(usize),
@@ -64,13 +64,13 @@ enum Place {
 /// Result of the query.
 #[derive(Debug)]
 pub struct Compared {
-    /// The rows; those whose copies take more than before come first.
+    /// Rows, largest growth of the copies' size first.
     pub rows: Vec<Row>,
-    /// Rows before `top` was taken, as far as they are kept.
+    /// Number of selected rows before `top` was applied.
     pub matching: u64,
-    /// Rows that are not the same in both dumps.
+    /// Number of rows that differ between the dumps.
     pub changed: u64,
-    /// All Strings of the old dump and of the new one.
+    /// Totals over all Strings of the old dump and of the new one.
     pub totals: [Totals; 2],
     old: Answer,
     new: Answer,
@@ -83,7 +83,7 @@ pub struct Text {
     pub text: String,
     /// `true` if `text` is truncated.
     pub is_cut: bool,
-    /// UTF-16 units.
+    /// Length in UTF-16 units.
     pub length: u64,
 }
 
@@ -94,10 +94,10 @@ impl<'a> Dump<'a> {
 }
 
 impl Census {
-    /// Reads a dump; `other` is the census of the dump to compare with, if it exists.
+    /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
     ///
     /// # Errors
-    /// If there is neither memory nor disk space for a few numbers for each String.
+    /// If neither memory nor disk has space for a few numbers per String.
     pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
         let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
         let question = Question {
@@ -161,7 +161,7 @@ fn status(copies: &Copies) -> Status {
     Status::of(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
 }
 
-/// Reads the texts of rows.
+/// Reader of the texts of rows.
 #[derive(Debug)]
 pub struct Texts<'a> {
     old: Reader<'a>,
@@ -177,7 +177,7 @@ impl<'a> Texts<'a> {
         Self { old: reader(old, &found.old), new: reader(new, &found.new) }
     }
 
-    /// The text of a row.
+    /// Returns the text of a row.
     pub fn text(&self, row: &Row) -> Text {
         let found = match row.place {
             Place::Old(number) => self.old.row(number),

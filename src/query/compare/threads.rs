@@ -21,13 +21,13 @@ use hprof_index::{Heap, ObjectGraph};
 use super::names::{in_common, masked};
 use super::{Change, Status};
 
-/// Threads that are read at a time.
+/// Number of threads read at a time.
 const CHUNK: usize = 1 << 12;
 
 /// Key of a row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
-    /// The name with `*` for all its numbers; `None` of threads that have none.
+    /// Name with `*` for all its numbers; `None` for threads without a name.
     form: Option<Arc<str>>,
     is_virtual: bool,
 }
@@ -61,18 +61,18 @@ impl<T: PartialEq> Said<T> {
     }
 }
 
-/// The threads of a form in one dump.
+/// Threads of a form in one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Figures {
-    /// The name, with `*` for the numbers in which names differ.
+    /// Name, with `*` for the numbers in which names differ.
     name: Option<String>,
     threads: u64,
-    /// By the dominator tree; what is reachable.
+    /// Retained size of the reachable threads, by the dominator tree.
     retained_bytes: u64,
     state: Said<Option<State>>,
     group: Said<Option<Arc<str>>>,
     is_daemon: Said<Option<bool>>,
-    /// The stacks that they have, each once, ascending.
+    /// Distinct stacks of the threads, ascending.
     stacks: Vec<u128>,
 }
 
@@ -80,7 +80,7 @@ struct Figures {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
     rows: FxHashMap<Key, Figures>,
-    /// Threads in the dump.
+    /// Number of threads in the dump.
     pub threads: u64,
 }
 
@@ -94,7 +94,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -106,7 +106,7 @@ impl Stack {
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The name; with `*` for the numbers in which names differ.
+    /// Name, with `*` for the numbers in which names differ.
     pub name: Option<String>,
     /// `true` for virtual threads.
     pub is_virtual: bool,
@@ -114,17 +114,17 @@ pub struct Row {
     pub status: Status,
     /// Number of threads.
     pub threads: Change,
-    /// Their retained size together; a thread that another one dominates counts once.
+    /// Joint retained size of the threads; a thread that another one dominates counts once.
     pub retained_bytes: Change,
-    /// The state of all of them in the old dump, if it is one.
+    /// State in the old dump, if it is the same for all threads.
     pub state_old: Option<State>,
-    /// The state of all of them in the new dump, if it is one.
+    /// State in the new dump, if it is the same for all threads.
     pub state_new: Option<State>,
     /// Comparison of their stacks, if both dumps have stacks.
     pub stack: Option<Stack>,
-    /// Name of their group (in the new dump, if they are in it), if it is the same for all.
+    /// Name of their thread group, if it is the same for all; from the new dump, if it has the threads.
     pub group: Option<Arc<str>>,
-    /// `true` if they are daemon threads, likewise.
+    /// `true` for daemon threads, if it is the same for all.
     pub is_daemon: Option<bool>,
 }
 
@@ -132,7 +132,7 @@ impl Census {
     /// Reads a dump. Stacks are compared by hashes: `seed` must be the same for both dumps.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], seed: u64) -> Self {
         let threads = Threads::new(heap, graph, bytes);
-        // Stacks are read by themselves, without what they hold.
+        // Stacks are read separately, without the objects that they hold.
         let found = threads.find(&Question { depth: Some(0), ..Question::default() });
         let mut stacks = Fingerprints::new(&threads, seed);
         let mut texts = FxHashSet::default();
@@ -163,7 +163,7 @@ impl Census {
         Self { rows: rows.collect(), threads: found.threads }
     }
 
-    /// Matches an old dump and a new one; those of which there are more threads than before come first.
+    /// Matches an old dump and a new one; largest growth of the number of threads first.
     pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
         let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
             .map(|(key, before, after)| Row::new(key, before, after))
@@ -188,7 +188,7 @@ impl Row {
             let is_same = old.map(|old| &old.stacks) == new.map(|new| &new.stacks);
             if is_same { Stack::Same } else { Stack::Other }
         });
-        // The numbers in the names of a pool at the moment are irrelevant.
+        // The current numbers in the names of a pool are irrelevant.
         let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
         let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
         Self {
@@ -206,7 +206,7 @@ impl Row {
     }
 }
 
-/// A text of which many have a copy.
+/// Returns a shared copy of a text.
 fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = texts.get(text) {
         return known.clone();
@@ -220,7 +220,7 @@ fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
 mod tests {
     use super::*;
 
-    /// Threads of these names, states, stacks and retained bytes.
+    /// Creates the census of threads with these names, states, stacks and retained sizes.
     fn census(threads: &[(&str, State, u128, u64)]) -> Census {
         let mut census = Census::default();
         for (name, state, stack, retained_bytes) in threads {

@@ -1,4 +1,4 @@
-//! Development of heaps over three or more dumps: what grows in every step, and what has stopped growing.
+//! Trends over three or more dumps: classes and places that grow in every step, and those that have stopped growing.
 
 use std::cmp::Reverse;
 
@@ -9,20 +9,20 @@ use super::places::{Aligned, Places, explained, explained_of, least_of};
 use super::{Change, Growth};
 use crate::sorting::SortRows;
 
-/// The figures of a class or a place, by dump.
+/// Figures of a class or a place, by dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The class or package.
+    /// Key of the class or package.
     pub key: Option<Key>,
-    /// The labels of the place, from the top.
+    /// Labels of the place, from the top.
     pub labels: Vec<String>,
-    /// The place in one line.
+    /// The place on one line.
     pub text: String,
-    /// Bytes by dump: of a class what its objects take, of a place what they retain.
+    /// Bytes by dump: shallow size of a class, retained size of a place.
     pub bytes: Vec<u64>,
-    /// Objects by dump.
+    /// Number of objects by dump.
     pub objects: Vec<u64>,
-    /// Development of the bytes.
+    /// Trend of the bytes.
     pub growth: Option<Growth>,
 }
 
@@ -42,11 +42,10 @@ fn ends(figures: &[u64]) -> Change {
     Change { old: figures.first().copied().unwrap_or(0), new: figures.last().copied().unwrap_or(0) }
 }
 
-/// Anything that has stopped growing, or that rises and falls, is reported from this fraction of the largest heap on:
-/// less is noise.
+/// Minimum change, as a fraction of the largest heap, for rows that have stopped growing or vary: less is noise.
 const LEAST_PART_OF_OTHERS: u64 = 100;
 
-/// Smallest changes from the first dump to the last that are reported.
+/// Minimum changes from the first dump to the last for a row to be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Least {
     /// For rows that grow in every step.
@@ -69,7 +68,7 @@ impl Least {
     }
 }
 
-/// Selection of developments.
+/// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Rows that grow in every step, and rows that have stopped growing.
@@ -88,8 +87,8 @@ impl Which {
     }
 }
 
-/// Rows by class, with figures in the order of the dumps. `least` overrides the smallest change from the first dump to
-/// the last that is reported.
+/// Computes rows by class, with figures in the order of the dumps. `least` overrides the minimum change from the first
+/// dump to the last.
 pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
     let least = Least::new(least, &heaps);
@@ -111,7 +110,7 @@ pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>,
     (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
 }
 
-/// The places of dumps, in the order of these; see [`classes`].
+/// Computes rows by place, with figures in the order of the dumps; see [`classes`].
 pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
     let least = Least::new(least, &heaps);
@@ -123,7 +122,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     if which == Which::All {
         found.extend(explained(&aligned, least.others));
     }
-    // A place that contains another, or is in one, is represented by the first.
+    // Of several places that contain one another, only the first is reported.
     let (mut told, mut above_told) = (FxHashSet::default(), FxHashSet::default());
     found.retain(|place| {
         let path = aligned.path(*place);

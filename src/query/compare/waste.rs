@@ -27,7 +27,7 @@ pub struct Census {
 /// A row of a comparison: a kind of waste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The kind.
+    /// Kind of waste.
     pub kind: Kind,
     /// Status of the row.
     pub status: Status,
@@ -47,7 +47,7 @@ impl Census {
         Self { kinds: figures.collect(), wasted_bytes: waste.wasted_bytes }
     }
 
-    /// Matches an old dump and a new one; what wastes more than before comes first.
+    /// Matches an old dump and a new one; largest growth of waste first.
     pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
         let mut rows: Vec<Row> = super::matched(&old.kinds, &new.kinds)
             .map(|(kind, before, after)| Row::new(*kind, before, after))

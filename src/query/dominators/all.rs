@@ -1,4 +1,4 @@
-//! Every reachable object with its retained size and its dominator, chunk by chunk: for answers of millions of rows.
+//! All reachable objects with retained size and dominator, chunk by chunk: for results with millions of rows.
 
 use std::ops::Range;
 
@@ -22,11 +22,11 @@ pub struct Row {
     pub shallow_bytes: u64,
     /// Retained size.
     pub retained_bytes: u64,
-    /// Object ID of its immediate dominator; `None` if nothing but the roots dominates it.
+    /// Object ID of the immediate dominator; `None` if only the roots dominate it.
     pub dominator: Option<ObjectId>,
 }
 
-/// Makes rows. All that they are made of is checked first.
+/// Rows of all reachable objects. Their data is validated first.
 #[derive(Debug)]
 pub struct Rows<'a> {
     graph: &'a ObjectGraph,
@@ -41,7 +41,7 @@ impl<'a> Rows<'a> {
         Self { graph, ids: graph.objects.addresses.ids(), labels: graph.labels() }
     }
 
-    /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
+    /// Returns the rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
     pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
@@ -57,12 +57,12 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// IDs and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in
+    /// Returns IDs and classes of the objects of a chunk. They are looked up in order of object index, which is that of
     /// memory.
     #[allow(clippy::cast_possible_truncation)]
     fn objects(&self, chunk: Range<TreePosition>) -> Vec<Row> {
         let mut rows = vec![Row::default(); chunk.end.at() - chunk.start.at()];
-        // One number each: to compare pairs takes longer.
+        // One number each: comparing pairs takes longer.
         let mut objects: Vec<u64> = (self.graph.tree.objects_at(chunk).zip(0u64..))
             .map(|(object, at)| u64::from(object.0) << 32 | at)
             .collect();

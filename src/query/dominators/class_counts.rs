@@ -1,4 +1,4 @@
-//! Counts over the graph: reachable and unreachable objects of each class, and what classes retain.
+//! Counts over the graph: reachable and unreachable objects of each class, and retained sizes of classes.
 
 use std::ops::Range;
 
@@ -13,32 +13,33 @@ use hprof_index::model::tables::NONE;
 
 use super::preorder;
 
-/// Positions that are looked up before the pass over them.
+/// Number of positions looked up before the pass over them.
 const BATCH: u32 = 1 << 18;
-/// Positions that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 14;
 /// Prefetch distance in objects.
 const AHEAD: usize = 16;
-/// Parts of the tree that are not worth another thread.
+/// Number of parts of the tree that are not worth another thread.
 const FEW: usize = 64;
-/// Superclasses of a class that count what it retains. The JVM's own chains are of a few dozen; a hostile dump has others.
+/// Maximum number of superclasses of a class that include its retained size. The JVM's own chains have a few dozen; a
+/// hostile dump has others.
 const MAX_SUPERCLASSES: usize = 64;
 
-/// Objects and their shallow bytes.
+/// Number and shallow size of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
 }
 
-/// Counts the objects of a range of positions, by class number. Objects of no known class are left out.
+/// Counts the objects of a range of positions, by class number. Objects of unknown class are omitted.
 pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize) -> Vec<Counts> {
     count_if(graph, positions, classes, |_| true)
 }
 
-/// Like [`count`], for some objects only.
+/// Like [`count`], for a subset of the objects.
 pub(crate) fn count_if(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -61,7 +62,7 @@ pub(crate) fn count_if(
         .reduce(none, |counts, others| add(counts, &others))
 }
 
-/// Counts what some objects dominate, themselves included; none of them dominates another.
+/// Counts what some objects dominate, including themselves; none of them may dominate another.
 pub fn count_below(graph: &ObjectGraph, tops: &[TreePosition], classes: usize) -> Vec<Counts> {
     if let [top] = tops {
         return count(graph, *top..graph.tree.end(*top), classes);
@@ -98,8 +99,8 @@ fn add_objects(
     }
 }
 
-/// Calls `visit` with the objects at some positions, in order, and the numbers of their classes; [`NONE`] if unknown.
-/// Classes are scattered over memory, so they are prefetched.
+/// Calls `visit` with the objects at some positions, in order, and their class numbers; [`NONE`] if unknown. Classes
+/// are scattered over memory, so they are prefetched.
 fn each_class(
     tree: &Tree,
     labels: &Labels<'_>,
@@ -116,7 +117,7 @@ fn each_class(
     }
 }
 
-/// Adds figures, class by class.
+/// Adds counts class by class.
 pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     for (count, other) in counts.iter_mut().zip(others) {
         count.objects += other.objects;
@@ -125,10 +126,11 @@ pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     counts
 }
 
-/// Retained size of each group of objects. `of_class` maps a class number to the group of the class, or [`NONE`].
+/// Computes the retained size of each group of objects. `of_class` maps a class number to the group of the class, or
+/// [`NONE`].
 ///
-/// Whatever an object dominates belongs to the object. So the retained size of a group is the sum over those of its
-/// objects that no other object of the group dominates.
+/// Whatever an object dominates belongs to the object. The retained size of a group is therefore the sum over those of
+/// its objects that no other object of the group dominates.
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut pass = Pass::new(groups);
     let group = |_, class: u32| of_class.get(class as usize).copied().unwrap_or(NONE);
@@ -166,8 +168,8 @@ pub fn retained_with_subclasses(
     pass.retained
 }
 
-/// Visits the objects at some positions in preorder: position, depth, the result of `look_up` for the object and the
-/// number of its class ([`NONE`] if unknown), shallow bytes.
+/// Visits the objects at some positions in preorder: position, depth, the result of `look_up` for the object and its
+/// class number ([`NONE`] if unknown), shallow bytes.
 pub(crate) fn pass<T: Copy + Default + Send + Sync>(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -175,7 +177,7 @@ pub(crate) fn pass<T: Copy + Default + Send + Sync>(
     mut visit: impl FnMut(TreePosition, u32, T, u64) + Send,
 ) {
     let (tree, labels) = (&graph.tree, graph.labels());
-    // By all threads, and ahead of the pass, which is one thread's.
+    // In parallel, ahead of the pass, which is single-threaded.
     let look_up = |batch: Range<TreePosition>| -> Vec<T> {
         let mut found = vec![T::default(); (batch.end.0 - batch.start.0) as usize];
         let chunks = TreePosition::chunks(batch, CHUNK);
@@ -211,9 +213,9 @@ pub(crate) fn pass<T: Copy + Default + Send + Sync>(
 /// A pass over the tree in preorder.
 struct Pass {
     retained: Vec<u64>,
-    /// Groups with an object that the current one is dominated by.
+    /// Groups with an object that dominates the current one.
     is_open: Vec<bool>,
-    /// The outermost objects of each group: depth, group, shallow bytes of all objects before.
+    /// Outermost objects of each group: depth, group, shallow bytes of all objects before.
     open: Vec<(u32, u32, u64)>,
     /// Shallow bytes of all objects so far.
     bytes: u64,
@@ -224,10 +226,10 @@ impl Pass {
         Self { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 }
     }
 
-    /// The next object, of some groups.
+    /// Processes the next object, which is in the given groups.
     #[inline]
     fn object(&mut self, depth: u32, groups: impl IntoIterator<Item = u32>, shallow_bytes: u64) {
-        // Mostly there is nothing to close.
+        // Usually there is nothing to close.
         if self.open.last().is_some_and(|(open, ..)| *open >= depth) {
             self.close(depth);
         }
@@ -242,7 +244,7 @@ impl Pass {
         self.bytes = self.bytes.saturating_add(shallow_bytes);
     }
 
-    /// Ends what objects of this depth and below dominate.
+    /// Closes the objects at this depth and below.
     fn close(&mut self, depth: u32) {
         while let Some((_, group, before)) = self.open.pop_if(|(open, ..)| *open >= depth) {
             if let Some(retained) = self.retained.get_mut(group as usize) {

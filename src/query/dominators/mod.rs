@@ -1,4 +1,4 @@
-//! Questions to the dominator tree: what retains how much.
+//! Queries on the dominator tree: retained sizes and the objects behind them.
 
 pub mod all;
 pub mod areas;

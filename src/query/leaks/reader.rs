@@ -1,4 +1,4 @@
-//! What is known of a suspect: the evidence, read object by object.
+//! Evidence for a suspect, read from its objects.
 
 use std::cmp::Reverse;
 
@@ -22,15 +22,15 @@ use crate::paths::steps::View;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
 
-/// Frames of a thread that are looked at.
+/// Maximum number of frames examined per thread.
 const MAX_FRAMES: usize = 1000;
 
-/// Threads of a group whose stacks are looked at.
+/// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
-/// The classes of virtual threads.
+/// Classes of virtual threads.
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
 
-/// Reads the evidence.
+/// Reader of the evidence.
 pub(super) struct Reader<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         let first = positions.first().copied().unwrap_or_default();
         let object = tree.object_at(first).unwrap_or_default();
         let point_position = point.and_then(|point| tree.reachable_position(point));
-        // What the evidence is of: the accumulation point, the chain that leads there, or the group itself.
+        // Base of the evidence: the accumulation point, the chain that leads there, or the group itself.
         let base = chain.map(|chain| chain.first).or(point_position);
         let base = base.map(|base| self.top_of_nodes(base));
         let tops: Vec<TreePosition> = match kind {
@@ -84,8 +84,8 @@ impl<'a> Reader<'a> {
             Kind::Group => positions.clone(),
         };
         let base_position = tops.first().copied().unwrap_or(first);
-        // By kinds of children if there is no chain. The tree below is looked at only where something accumulates: that
-        // takes a pass over all of it.
+        // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
+        // that takes a pass over all of it.
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
         let reason = match (kind, chain) {
@@ -139,14 +139,14 @@ impl<'a> Reader<'a> {
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
                 let mut paths = self.evidence.along(&common.objects, common.is_weak);
-                // What members have in common may end before the soft reference.
+                // The common path of the members may end before the soft reference.
                 if common.is_weak && !paths.is_soft {
                     paths.is_soft = self.evidence.paths(object).is_some_and(|paths| paths.is_soft);
                 }
                 Some(paths)
             }
             _ => {
-                // What most threads keep under a ThreadLocal is more to the point than a thread.
+                // A ThreadLocal under which most threads hold memory is more specific than a thread.
                 let local = thread_locals.first().filter(|local| local.keys == 1);
                 let local = local.filter(|local| local.is_most_of(retained_bytes));
                 let value = local.and_then(|local| local.largest);
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
             Kind::Single => tree.retained_bytes(base_position),
             Kind::Group => retained_bytes,
         };
-        // Soft references are on its path, or most of it is below such.
+        // There are soft references on the path, or most of the memory is below soft references.
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
@@ -196,8 +196,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first of the nodes of a tree or a list that dominate one another down to this one: a subtree that retains most of
-    /// the tree is no place that anybody knows. What refers to its like and is no node stays: loaders, threads.
+    /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
+    /// that retains most of the tree means nothing to a reader. Objects that reference others of their class without
+    /// being nodes are kept: loaders, threads.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
         let (tree, objects) = (&self.graph.tree, &self.graph.objects);
         let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
         above.last().unwrap_or(position)
     }
 
-    /// The innermost frame of a thread that is not the JDK's.
+    /// Returns the innermost non-JDK frame of a thread.
     fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
         self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
     }
@@ -244,7 +245,7 @@ impl<'a> Reader<'a> {
                 let (name, members) = match class_name {
                     "java.lang.Thread" => self.largest_pool(positions)?,
                     _ if is_virtual => self.largest_pool(positions)?,
-                    // Those of a class of their own are like, whatever their names are.
+                    // Threads of an application class belong together, whatever their names are.
                     _ => (None, positions.to_vec()),
                 };
                 let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
@@ -270,8 +271,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The pool of threads that retains most: its name with `*` for the numbers in which its threads' names differ, and the
-    /// threads, those that retain most first.
+    /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which its threads'
+    /// names differ, and its threads, largest retained size first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
         let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
@@ -290,8 +291,8 @@ impl<'a> Reader<'a> {
         Some((Some(name).filter(|_| is_told), members))
     }
 
-    /// The method in which most of some threads are, by the innermost frame that is not the JDK's. Many threads have few
-    /// stacks, and those that retain most are enough to tell.
+    /// Returns the method that most of some threads are in, by the innermost non-JDK frame. Many threads have few
+    /// distinct stacks, and the threads with the largest retained size are enough.
     fn method_of(&self, threads: &[TreePosition]) -> InOnePlace {
         let asked = threads.iter().take(MAX_STACKS);
         let mut methods = FxHashMap::<Option<String>, usize>::default();
@@ -309,7 +310,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The classes whose objects take most of what some objects retain.
+    /// Returns the classes whose objects take up most of what `tops` retain.
     fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
         let counts = class_counts::count_below(self.graph, tops, self.summary.classes().len());
         evidence::largest_classes(self.summary, &counts)

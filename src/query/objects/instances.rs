@@ -1,4 +1,4 @@
-//! The objects of some classes: which there are, in order, the first of them.
+//! Objects of some classes: filtered, sorted and truncated.
 
 use std::ops::Range;
 
@@ -16,16 +16,16 @@ use super::condition::order::{FieldKey, FieldOrder};
 use super::label::Labels;
 use super::largest::largest;
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// The order of objects.
+/// Order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
     /// Largest retained size first, unreachable objects last.
     #[default]
     Retained,
-    /// The largest first.
+    /// Largest shallow size first.
     Shallow,
     /// By address.
     Address,
@@ -38,11 +38,11 @@ pub struct Question<'a> {
     pub classes: &'a ClassSet,
     /// Condition on the objects.
     pub filter: Option<&'a Filter<'a>>,
-    /// Only those that a root leads to.
+    /// `true` for reachable objects only.
     pub live: bool,
-    /// Their order; of those that are alike by address.
+    /// Order of the objects; ties are by address.
     pub sort_by: SortBy,
-    /// Number of are kept; all by default.
+    /// Maximum number of objects; all by default.
     pub top: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
                             best.total += 1;
                             best.add((order.key(object, record), object));
                         }
-                        // Without a filter all objects of the classes are meant.
+                        // Without a filter, all objects of the classes match.
                         None if question.filter.is_none() && is_live() => {
                             best.total += 1;
                             best.add((FieldKey::NoField, object));
@@ -110,7 +110,7 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
                     best.add((u64::MAX, object));
                     return;
                 };
-                // Most objects hold nothing that is theirs alone: what they take says it all, and is found faster.
+                // Most objects dominate no other: their shallow size is their retained size, and is found faster.
                 let dominates = tree.ends_behind(position) == 0;
                 let bytes =
                     if dominates { tree.retained_bytes(position) } else { tree.shallow_bytes(position) };
@@ -134,7 +134,7 @@ pub struct Row {
     pub id: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: u64,

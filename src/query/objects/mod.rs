@@ -1,4 +1,4 @@
-//! Questions about single objects: reading them, naming them, selecting them.
+//! Queries on single objects: reading, naming and selecting them.
 
 pub mod best;
 pub mod class_set;

@@ -1,9 +1,9 @@
 //! Selections by users: objects by ID or class, threads by name or ID.
 //!
-//! An object ID is hexadecimal with `0x`, and decimal without, as tables for other engines and OQL's `@objectAddress` have it.
-//! Digits with letters among them can only be hexadecimal, as the agent's texts print them: without `0x` they have to begin
-//! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
-//! if the dump contains one of that name, else the object: [`Selection::settled`].
+//! An object ID is hexadecimal with `0x`, and decimal without, as in tables for other engines and OQL's
+//! `@objectAddress`. Digits mixed with letters can only be hexadecimal, as the agent's texts print them: without `0x`
+//! they must begin with a digit, or be long and contain one, since `cafe` is a class name. An ambiguous text
+//! (`decade20`) is the class if the dump contains one of that name, else the object: [`Selection::settled`].
 
 use std::fmt;
 use std::ops::Range;
@@ -19,39 +19,40 @@ use hprof_parser::ObjectId;
 use crate::classes::pattern::ClassPattern;
 use crate::parallel;
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 18;
 
-/// Some objects.
+/// A selection of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The selection as given.
     pub text: String,
-    /// The selected objects.
+    /// Meaning of the selection.
     pub what: What,
 }
 
-/// The selected objects.
+/// Meaning of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// The object with this id.
+    /// The object with this ID.
     Object(ObjectId),
-    /// The objects of all classes that match.
+    /// Objects of all classes that match.
     Classes(ClassPattern),
 }
 
-/// A text that starts like an object ID and is none.
+/// Error for a text that starts like an object ID and is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
 pub struct NoObjectId(String);
 
-/// Digits of an ID without `0x` that may begin with a letter. Fewer are the name of a class, as `Cafe` is.
+/// Minimum number of digits of an ID without `0x` that begins with a letter. Shorter ones are class names, such as
+/// `Cafe`.
 const LONG_ID: usize = 8;
 
-/// Reads an object ID: decimal digits, or hexadecimal ones with `0x`, or with letters among them.
+/// Parses an object ID: decimal digits, or hexadecimal ones with `0x`, or with letters among them.
 ///
 /// # Errors
-/// If it is none.
+/// If the text is not an object ID.
 pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let digits = without_prefix(text).unwrap_or(text);
@@ -63,17 +64,17 @@ pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
         .ok_or_else(|| NoObjectId(text.to_owned()))
 }
 
-/// Reads an object ID that has to have its `0x`: where numbers and texts mean themselves.
+/// Parses an object ID with a mandatory `0x`, where plain numbers and texts have another meaning.
 pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
     without_prefix(text).and_then(|_| object_id(text).ok())
 }
 
-/// Returns the ID meant if the `0x` was omitted: the digits of an ID read as decimal, read as hexadecimal.
+/// Returns the ID that was meant if `0x` was omitted: the decimal digits of `id`, read as hexadecimal.
 pub fn with_digits_of(id: ObjectId) -> Option<ObjectId> {
     u64::from_str_radix(&id.0.to_string(), 16).ok().map(ObjectId)
 }
 
-/// Returns whether a text is meant as an object ID, where it could also be a name.
+/// Returns whether a text that could also be a name is meant as an object ID.
 pub fn is_meant_as_id(text: &str) -> bool {
     without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
 }
@@ -86,7 +87,7 @@ fn is_hexadecimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// No class has a name that starts with a digit.
+/// Returns whether a text starts with a digit, as no class name does.
 fn starts_with_digit(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
 }
@@ -113,12 +114,12 @@ impl Selection {
         Self { text: text.to_owned(), what: What::Classes(pattern) }
     }
 
-    /// Returns whether the ID could also be the name of a class.
+    /// Returns whether the ID could also be a class name.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
     }
 
-    /// Resolves ambiguity by the dump: an ID that is also the name of a class is taken as the class.
+    /// Resolves ambiguity with the dump: an ID that is also the name of a class is taken as the class.
     #[must_use]
     pub fn settled(&self, summary: &Summary) -> Self {
         if self.is_ambiguous() && is_class(summary, &self.text) {
@@ -128,7 +129,7 @@ impl Selection {
         }
     }
 
-    /// The indices of the objects that are selected.
+    /// Returns the indices of the selected objects.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
             What::Object(id) => {
@@ -147,7 +148,7 @@ impl Selection {
                 let is_meant = matches.get(class?.0 as usize).copied().unwrap_or(false);
                 is_meant.then_some(object.0)
             });
-            // They ascend.
+            // They are in ascending order.
             RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
         let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
@@ -155,7 +156,7 @@ impl Selection {
     }
 }
 
-/// Returns whether an ID could also be the name of a class.
+/// Returns whether an ID could also be a class name.
 pub fn is_ambiguous(text: &str) -> bool {
     !starts_with_digit(text) && is_long_id(text)
 }
@@ -166,14 +167,14 @@ pub fn is_class(summary: &Summary, name: &str) -> bool {
     summary.classes().iter().any(|class| pattern.matches(summary.class_name(class)))
 }
 
-/// Some threads.
+/// A selection of threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
     /// The thread with this object ID.
     Object(ObjectId),
-    /// Threads whose name contains this; or, if it is an object ID without `0x`, the thread with that ID.
+    /// Threads whose name contains this text; or, if it is an object ID without `0x`, the thread with that ID.
     Part(String),
-    /// Threads whose whole name is of this form; `*` stands for anything.
+    /// Threads whose whole name matches this pattern; `*` stands for any text.
     Glob(String),
 }
 
@@ -192,7 +193,7 @@ impl FromStr for ThreadPattern {
 }
 
 impl fmt::Display for ThreadPattern {
-    /// Writes what it was read from.
+    /// Writes the text that it was parsed from.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(id) => write!(f, "{id:#x}"),
@@ -202,7 +203,7 @@ impl fmt::Display for ThreadPattern {
 }
 
 impl ThreadPattern {
-    /// Returns whether a thread of this object ID and name is meant.
+    /// Returns whether the pattern matches a thread with this object ID and name.
     pub fn matches(&self, id: ObjectId, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
@@ -215,13 +216,13 @@ impl ThreadPattern {
     }
 }
 
-/// Returns whether the text is the pattern, of which each `*` stands for anything.
+/// Returns whether the text matches the pattern, in which each `*` stands for any text.
 pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(start) else { return false };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     for chunk in middle.split('*') {
-        // The first place that fits leaves the most for the chunks after it.
+        // The first match leaves the most text for the following chunks.
         let Some(at) = text.find(chunk) else { return false };
         text = text.get(at + chunk.len()..).unwrap_or_default();
     }
@@ -244,7 +245,7 @@ mod tests {
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
             assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
         }
-        // Decimal, as tables have it; the same digits with 0x are another object.
+        // Decimal, as in tables; the same digits with 0x are another object.
         assert_eq!(what("4229857528"), Ok(What::Object(ObjectId(0xfc1e_80f8))));
         assert_eq!(what("0x4229857528"), Ok(What::Object(ObjectId(0x42_2985_7528))));
         assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));

@@ -1,4 +1,4 @@
-//! Attributes: what MAT's objects have besides the fields of the heap.
+//! Attributes: properties of MAT's objects besides the fields of the heap.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.roots.get_or_init(|| RootIndex::new(self.graph))
     }
 
-    /// The objects that are roots, ascending, each once.
+    /// Returns the objects that are roots, ascending, without duplicates.
     pub(super) fn root_objects(&self) -> &Arc<[ObjectIndex]> {
         self.root_objects.get_or_init(|| self.roots().objects().into())
     }
@@ -90,7 +90,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// The class that an object is the class object of.
+    /// Returns the class that an object is the class object of.
     pub(super) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.class_of_class_object(object)
     }
@@ -138,7 +138,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// `key` or `value` of an object that is an entry of a map: MAT's getKey() and getValue().
+    /// Returns `key` or `value` of an object that is an entry of a map, like MAT's getKey() and getValue().
     fn entry_part(&self, object: ObjectIndex, attribute: Attribute) -> Value {
         let names: &[&str] = match attribute {
             Attribute::Key => &["key", "referent", "k"],
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'_, 'a> {
         found.map_or(Value::Null, |bits| self.of_bits(bits))
     }
 
-    /// The name of a field of an object or a class object, its type and its value.
+    /// Returns the name of a field of an object or a class object, its type and its value.
     fn field_of(&self, value: &Value) -> Option<(&'a str, &'static str, Value)> {
         match value {
             Value::Field(object, number) => {
@@ -176,7 +176,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// A field in words: `int hash: 0`.
+    /// Returns a field as text: `int hash: 0`.
     pub(super) fn field_text(&self, field: &Value) -> Option<String> {
         let (name, kind, value) = self.field_of(field)?;
         let said = match &value {
@@ -190,7 +190,7 @@ impl<'a> Evaluator<'_, 'a> {
         Some(format!("{kind} {name}: {said}"))
     }
 
-    /// Attribute of the dump as a whole.
+    /// Returns an attribute of the dump as a whole.
     fn info(&self, attribute: Attribute) -> Value {
         let whole = |number: u64| i64::try_from(number).map_or(Value::Null, Value::Whole);
         let count = |number: usize| i64::try_from(number).map_or(Value::Null, Value::Whole);
@@ -222,7 +222,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Facts about the dump, computed once.
+    /// Returns facts about the dump, computed once.
     fn facts(&self) -> &DumpInfo {
         self.info.get_or_init(|| info(self.heap, self.sizes()))
     }

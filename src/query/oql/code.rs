@@ -19,11 +19,11 @@ use super::value::{Key, Value};
 pub(super) enum Code {
     Value(Value),
     Row,
-    /// A column of the row, which is one of a table.
+    /// A column of a row of a table.
     Column(usize),
     Path(Box<Code>, Vec<Step>),
     Call(Function, Box<Code>),
-    /// An aggregate of the row's group, by number.
+    /// An aggregate of the row's group, by index.
     Aggregate(usize),
     Not(Box<Code>),
     Negate(Box<Code>),
@@ -33,7 +33,7 @@ pub(super) enum Code {
     Arithmetic(Box<Code>, Vec<(Operator, Code)>),
     Like(Box<Code>, Regex, bool),
     In(Box<Code>, Vec<Code>, bool),
-    /// IN of what is the same for all rows.
+    /// IN with a list that is the same for all rows.
     InFound(Box<Code>, Arc<Found>, bool),
     Is(Box<Code>, Kind),
 }
@@ -50,18 +50,18 @@ pub(super) enum Step {
     Slice(Code, Code),
 }
 
-/// A field by its name. Where it is in the instances of each class is looked up when it is first met.
+/// A field by name. Its location in instances of each class is determined on first use.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: Box<str>,
-    /// By class number.
+    /// Location by class number.
     pub(super) places: OnceLock<Vec<Option<Place>>>,
 }
 
-/// Rows that are made of values, not objects.
+/// Rows that consist of values rather than objects.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// The names of the columns; `None` for one without a name.
+    /// Column names; `None` for a single column without a name.
     pub(super) columns: Option<Vec<String>>,
     pub(super) rows: Vec<Box<[Value]>>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Found {
     pub(super) texts: OnceLock<FxHashSet<Box<str>>>,
 }
 
-/// Kind of object that is tested for.
+/// Kind of object for INSTANCEOF and IMPLEMENTS.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// An instance of one of these classes.

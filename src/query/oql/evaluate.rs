@@ -1,4 +1,4 @@
-//! Evaluating expressions for a row.
+//! Evaluation of expressions for a row.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -26,10 +26,10 @@ use super::value::{Key, List, Value};
 
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-/// Elements of a list that `IN` looks through.
+/// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 
-/// Reads the objects that expressions are about.
+/// Evaluator of queries and expressions over a dump.
 #[derive(Debug)]
 pub struct Evaluator<'o, 'a> {
     pub(super) heap: &'a Heap,
@@ -39,47 +39,47 @@ pub struct Evaluator<'o, 'a> {
     pub(super) meanings: Meanings<'a>,
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
-    /// The objects that are roots.
+    /// Objects that are roots.
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<Info>,
-    /// `true` if only objects are meant that a root leads to.
+    /// `true` if only reachable objects are selected.
     pub(super) live: bool,
-    /// By class number: whether its objects are java.lang.Strings.
+    /// By class number: `true` if its objects are java.lang.Strings.
     strings: Vec<bool>,
 }
 
-/// The object that a row is about, or the values of a row of a table.
+/// The object that a row represents, or the values of a row of a table.
 #[derive(Debug)]
 pub(super) struct Row<'r, 'a> {
-    /// The object's index, or the row's number in its table.
+    /// Object index, or number of the row in its table.
     pub(super) number: u32,
     record: OnceCell<Option<Record<'a>>>,
-    /// The aggregates of its group.
+    /// Aggregates of the row's group.
     pub(super) aggregates: &'r [Value],
     columns: &'r [Value],
 }
 
 impl<'r, 'a> Row<'r, 'a> {
-    /// A row whose record is read when it is needed; of a table, if there is one.
+    /// Creates a row whose record is read on demand, or a row of `table`.
     pub(super) fn new(number: u32, aggregates: &'r [Value], table: Option<&'r Table>) -> Self {
         let columns = table.and_then(|table| table.rows.get(number as usize)).map_or(&[][..], |row| row);
         Self { number, record: OnceCell::new(), aggregates, columns }
     }
 
-    /// The object that the row is about, if it is not of a table.
+    /// Returns the object that the row represents, if it is not a row of a table.
     pub(super) fn object(&self) -> ObjectIndex {
         ObjectIndex(self.number)
     }
 
-    /// A row whose record was read.
+    /// Creates a row with a record that was already read.
     pub(super) fn with_record(object: ObjectIndex, record: Option<Record<'a>>) -> Self {
         Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
     }
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// An evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates an evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let is_string = |class| summary.is_named(class, "java.lang.String");
@@ -100,7 +100,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Selects only from objects that a root leads to, and gives no others as rows.
+    /// Restricts selection and rows to reachable objects.
     #[must_use]
     pub fn only_reachable(self, live: bool) -> Self {
         Self { live, ..self }
@@ -111,7 +111,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         !self.live || self.graph.tree.reachable_position(object).is_some()
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(super) fn value(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
         match code {
             Code::Value(value) => value.clone(),
@@ -123,7 +123,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
             Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
-                // An int of Java has eight hexadecimal digits.
+                // A Java int has eight hexadecimal digits.
                 Value::Whole(number @ ..0) if self.is_int(argument, row) => {
                     Value::Text(format!("{:#x}", number & 0xffff_ffff).into())
                 }
@@ -152,7 +152,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Two values as one text.
+    /// Concatenates two values as text.
     fn join(&self, left: &Value, right: &Value) -> Value {
         let text = |value: &Value| self.text(value).unwrap_or_else(|| "null".to_owned());
         Value::Text(cut(text(left) + &text(right)).into())
@@ -169,13 +169,13 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             Code::Like(of, pattern, is_negated) => {
                 let value = self.value(of, row);
-                // Null is neither like it nor not, as in MAT.
+                // Neither LIKE nor NOT LIKE holds for null, as in MAT.
                 value != Value::Null
                     && self.text(&value).is_some_and(|text| pattern.is_match(&text)) != *is_negated
             }
             Code::In(of, values, is_negated) => {
                 let value = self.value(of, row);
-                // Null is neither in a list nor not, and nothing is in no list or not, as in MAT.
+                // Neither IN nor NOT IN holds for null or for a missing list, as in MAT.
                 if value == Value::Null {
                     return false;
                 }
@@ -202,17 +202,17 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Returns whether two values compare so. What cannot be compared is not equal, and neither less nor more.
+    /// Returns whether a comparison holds. Values that cannot be compared are unequal, and neither less nor greater.
     pub(super) fn compares(&self, left: &Value, comparison: Comparison, right: &Value) -> bool {
         let order = match (left, right) {
-            // A String compares with a text by what it says.
+            // A String is compared with a text by its contents.
             (Value::Object(object), Value::Text(_) | Value::Char(_)) => {
                 self.string(*object).and_then(|text| Value::Text(text.into()).compare(right))
             }
             (Value::Text(_) | Value::Char(_), Value::Object(object)) => {
                 self.string(*object).and_then(|text| left.compare(&Value::Text(text.into())))
             }
-            // An object compares with a number by its address.
+            // An object is compared with a number by its address.
             (Value::Object(object), Value::Whole(_)) => self.address(*object).compare(right),
             (Value::Whole(_), Value::Object(object)) => left.compare(&self.address(*object)),
             _ => left.compare(right),
@@ -231,7 +231,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     fn is_among(&self, value: &Value, among: &Value) -> bool {
         let is_same = |item: &Value| match (value, item) {
-            // A number may be an object's index too.
+            // A number may also be an object index.
             (Value::Whole(number), Value::Object(object)) => self.object_of_number(*number) == Some(*object),
             _ => self.compares(value, Comparison::Equal, item),
         };
@@ -244,7 +244,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Adds a value to what is looked through; of a list its elements.
+    /// Adds a value to a set for `IN`; for a list its elements.
     pub(super) fn find(&self, found: &mut Found, value: Value) {
         match value {
             Value::Null => {}
@@ -270,7 +270,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Returns whether a value is among those that were found, as it would be in a list of them.
+    /// Returns whether a set for `IN` contains a value, by the same rules as a list.
     fn is_found(&self, value: &Value, found: &Found) -> bool {
         let says = |text: &str| {
             let texts = || found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
@@ -289,7 +289,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         is_object || self.is_in(value, &found.values)
     }
 
-    /// Returns whether one of some values is equal to this one.
+    /// Returns whether a value equals one of some values.
     fn is_in(&self, value: &Value, values: &FxHashSet<Key>) -> bool {
         if values.is_empty() {
             return false;
@@ -335,7 +335,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Returns whether a number is that of a field or an element that is an `int` or smaller.
+    /// Returns whether an expression is a field or an element of type `int` or smaller.
     fn is_int(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
         let Code::Path(base, steps) = code else { return false };
         let Some((last, before)) = steps.split_last() else { return false };
@@ -444,7 +444,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// The object with this id.
+    /// Returns the object with this ID.
     pub(super) fn of_id(&self, id: ObjectId) -> Value {
         match id {
             ObjectId::NULL => Value::Null,
@@ -497,14 +497,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// The characters of a String.
+    /// Returns the characters of a String.
     pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
         let class = self.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         is_string.then(|| self.objects.string(object).map(|text| text.text(MAX_TEXT))).flatten()
     }
 
-    /// The characters of a row that is a String: its record is there already.
+    /// Returns the characters of a row that is a String, whose record is already read.
     fn string_of_row(&self, row: &Row<'_, 'a>) -> Option<String> {
         let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
         let class = self.graph.objects.class(row.object())?;
@@ -542,7 +542,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if let Some(text) = self.string(object) {
             return Some(text);
         }
-        // All of an array, as what it means is only its characters up to a zero.
+        // All elements of an array, whereas its meaning is only the characters up to a zero.
         if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
             return match array.element {
                 BasicType::Char => Some(Characters::Utf16Be(array.elements?).text(MAX_TEXT)),
@@ -553,14 +553,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.meanings.meaning(object, MAX_TEXT).map(|meaning| meaning.text)
     }
 
-    /// The name of an object's class.
+    /// Returns the class name of an object.
     pub(super) fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
         let class = self.graph.objects.class(object)?;
         self.summary.class(class).map(|class| self.summary.class_name(class))
     }
 }
 
-/// A text that is no longer than texts are.
+/// Truncates a text to the maximum length.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         let end = (0..=MAX_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -569,7 +569,7 @@ pub(super) fn cut(mut text: String) -> String {
     text
 }
 
-/// A character, or half of one, as a text.
+/// Returns a character, or half of a surrogate pair, as text.
 pub(super) fn character(unit: u16) -> String {
     char::from_u32(unit.into()).map_or_else(|| format!("\\u{unit:04x}"), String::from)
 }

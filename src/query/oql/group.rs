@@ -12,21 +12,21 @@ use super::tree::{Aggregate, Expression, Node, What};
 use super::value::{Key, Value};
 use crate::parallel;
 
-/// An aggregate that is being made.
+/// An aggregate during evaluation.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     count: u64,
-    /// Number of of them are numbers.
+    /// Number of values that are numbers.
     numbers: u64,
     whole: i128,
     double: f64,
     is_double: bool,
-    /// The least or the most so far, and what it is ordered by.
+    /// Minimum or maximum so far, and the value by which it is ordered.
     extreme: Option<(Value, Value)>,
 }
 
 impl Sum {
-    /// Takes a value; `order` is what it is ordered by.
+    /// Adds a value; `order` returns the value by which it is ordered.
     fn add(&mut self, what: Aggregate, value: Value, order: impl FnOnce(&Value) -> Value) {
         if value == Value::Null {
             return;
@@ -69,7 +69,7 @@ impl Sum {
     }
 }
 
-/// The lesser of two values, or the greater; the first if they are equal.
+/// Returns the smaller or the greater of two values; the first if they are equal.
 fn extreme(what: Aggregate, a: Option<(Value, Value)>, b: Option<(Value, Value)>) -> Option<(Value, Value)> {
     match (a, b) {
         (Some(a), Some(b)) => {
@@ -90,7 +90,7 @@ pub(super) struct Group {
 type Groups = FxHashMap<Box<[Key]>, (u32, Vec<Sum>)>;
 
 impl<'a> Evaluator<'_, 'a> {
-    /// The groups of some objects, in the order of their first objects.
+    /// Groups objects, in the order of the first object of each group.
     pub(super) fn groups(
         &self,
         source: &Objects,
@@ -102,7 +102,7 @@ impl<'a> Evaluator<'_, 'a> {
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
         let chunk = |range| {
             let mut groups = Groups::default();
-            // Without keys nothing has to be looked up.
+            // Without keys, nothing has to be looked up.
             let mut only: Option<(u32, Vec<Sum>)> = None;
             self.each_row(source, range, with_records, |row| {
                 if condition.is_some_and(|condition| !self.holds(condition, &row)) {
@@ -124,8 +124,8 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let all = self.chunks_of(source);
         let mut merged = Groups::default();
-        // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions are
-        // the same each time.
+        // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions
+        // are the same each time.
         for batch in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
             let found: Vec<Groups> = parallel::map(batch, chunk);
             for (key, (first, sums)) in found.into_iter().flatten() {
@@ -141,7 +141,7 @@ impl<'a> Evaluator<'_, 'a> {
                 }
             }
         }
-        // Aggregates of nothing are a row too.
+        // Aggregates without rows still result in one row.
         if merged.is_empty() && keys.is_empty() {
             merged.insert(Box::default(), (u32::MAX, vec![Sum::default(); of.len()]));
         }
@@ -162,12 +162,12 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-/// Returns whether there is an aggregate in an expression.
+/// Returns whether an expression contains an aggregate.
 pub(super) fn has_aggregate(node: &Node) -> bool {
     matches!(node.expression, Expression::Aggregate(..)) || children(node).into_iter().any(has_aggregate)
 }
 
-/// The part of an expression that is not the same for all rows of a group, if there is one.
+/// Returns a part of an expression that is not the same for all rows of a group, if there is one.
 pub(super) fn not_grouped<'n>(node: &'n Node, is_key: &dyn Fn(&Node) -> bool) -> Option<&'n Node> {
     if is_key(node) || matches!(node.expression, Expression::Aggregate(..)) {
         return None;

@@ -1,9 +1,9 @@
-//! A query's text as tokens.
+//! Conversion of a query's text to tokens.
 
 use super::error::Wrong;
 use crate::objects::condition::size;
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -18,7 +18,7 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// A name or a keyword.
     Name,
-    /// A whole number, up to 2^63, of which only the negative is a long; sizes are numbers too.
+    /// A whole number, up to 2^63, which only fits a long with a minus sign; sizes are numbers too.
     Whole(u64),
     /// A number written `0x...`.
     Hex(u64),
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Snapshot,
     /// An operator or a bracket.
     Symbol(&'static str),
-    /// Behind the last one.
+    /// End of the text.
     End,
 }
 
@@ -41,7 +41,7 @@ const SYMBOLS: &[&str] = &[
     ".", "@", "!", ";", ":",
 ];
 
-/// The tokens of a text; the last one is [`Kind::End`].
+/// Returns the tokens of a text; the last one is [`Kind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -57,7 +57,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         if rest.starts_with("/*") {
-            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "the comment has no end: */ is missing"))? + 2;
+            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "unterminated comment: */ is missing"))? + 2;
             continue;
         }
         if let Some(len) = variable_len(rest) {
@@ -77,7 +77,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
                 None if first == '$' => {
                     return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
                 }
-                None => return Err(Wrong::new(at, format!("`{first}` is unexpected here"))),
+                None => return Err(Wrong::new(at, format!("unexpected `{first}`"))),
             },
         };
         tokens.push(Token { kind, start: at, end: at + len });
@@ -91,7 +91,7 @@ fn is_name_start(c: char) -> bool {
     c.is_alphabetic() || c == '_' || c == '$'
 }
 
-/// The length of `${name}`, but not of `${snapshot}`.
+/// Returns the length of `${name}`, except `${snapshot}`.
 fn variable_len(rest: &str) -> Option<usize> {
     let name = rest.strip_prefix("${")?;
     let len = name_len(name);
@@ -103,7 +103,7 @@ fn name_len(rest: &str) -> usize {
     rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len())
 }
 
-/// A text in quotes, and its length with them.
+/// Parses a text in quotes; returns it with its length including the quotes.
 fn quoted(rest: &str, quote: char, at: usize) -> Result<(Kind, usize), Wrong> {
     let mut text = String::new();
     let mut characters = rest.char_indices().skip(1);
@@ -120,10 +120,10 @@ fn quoted(rest: &str, quote: char, at: usize) -> Result<(Kind, usize), Wrong> {
             (c, false) => text.push(c),
         }
     }
-    Err(Wrong::new(at, format!("the text has no end: {quote} is missing")))
+    Err(Wrong::new(at, format!("unterminated text: {quote} is missing")))
 }
 
-/// `'a'` is a character, `'abc'` a text.
+/// Converts a text in single quotes: `'a'` is a character, `'abc'` a text.
 fn character((kind, len): (Kind, usize)) -> (Kind, usize) {
     let Kind::Text(text) = &kind else { return (kind, len) };
     let mut units = unescaped(text).encode_utf16().collect::<Vec<_>>().into_iter();
@@ -133,7 +133,7 @@ fn character((kind, len): (Kind, usize)) -> (Kind, usize) {
     }
 }
 
-/// A text with `\n`, `\t`, `\r`, `\\`, `\uXXXX` and the like as the characters that they stand for.
+/// Replaces `\n`, `\t`, `\r`, `\\`, `\uXXXX` and similar escapes by the characters that they represent.
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -171,7 +171,7 @@ pub(super) fn unescaped(text: &str) -> String {
     out
 }
 
-/// A number, and its length with its unit.
+/// Parses a number; returns it with its length including its unit.
 fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         let len = name_len(hex);
@@ -218,7 +218,7 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     let number: f64 = text.parse().map_err(|_| wrong())?;
     #[allow(clippy::cast_precision_loss)] // At most 2^40.
     let bytes = number * unit as f64;
-    // Bytes are whole; `as` keeps to the range of the type.
+    // Bytes are whole; `as` saturates.
     #[allow(clippy::cast_possible_truncation)]
     let bytes = bytes as i64;
     Ok((Kind::Whole(bytes.unsigned_abs()), len))

@@ -1,4 +1,4 @@
-//! Lists: elements of arrays and collections, references, fields. They are read while they are taken.
+//! Lists: elements of arrays and collections, references, fields. They are read lazily.
 
 use crate::objects::collections::{Collections, Kind};
 use crate::objects::reader::{Bits, Record};
@@ -18,7 +18,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// The list that a value is; of an array its elements, of a collection what it holds.
+    /// Returns the list for a value; for an array its elements, for a collection its contents.
     fn as_list(&self, value: &Value) -> Option<(List, ObjectIndex)> {
         match value {
             Value::List(list, of) => Some((*list, *of)),
@@ -39,7 +39,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.collections.get_or_init(|| Collections::new(self.objects))
     }
 
-    /// Contents of a collection: elements; for maps, keys and values.
+    /// Returns the contents of a collection: elements; for maps, keys and values.
     fn entries(&self, object: ObjectIndex) -> impl Iterator<Item = Value> + '_ {
         let collections = self.collections();
         let entries = collections.collection(object).map(|collection| collections.entries(&collection));
@@ -119,14 +119,14 @@ impl<'a> Evaluator<'_, 'a> {
         self.list_from(list, of, index).next()
     }
 
-    /// `[first:last]`, both in it; negative ones are counted from the end.
+    /// Returns `[first:last]`, both inclusive; negative ones are counted from the end.
     pub(super) fn slice(&self, value: &Value, first: Option<i64>, last: Option<i64>) -> Option<Value> {
         let count = i64::try_from(self.count(value)?).ok()?;
         let from_end = |at: i64| if at < 0 { at.saturating_add(count) } else { at };
         self.part(value, from_end(first?).max(0), from_end(last?).saturating_add(1))
     }
 
-    /// From one element to the one before another, as far as there are any.
+    /// Returns the elements from `start` to `end` (exclusive), as far as they exist.
     pub(super) fn part(&self, value: &Value, start: i64, end: i64) -> Option<Value> {
         let count = self.count(value)?;
         let start = u64::try_from(start).ok()?.min(count);
@@ -156,7 +156,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// The type and the bytes of an array's elements.
+    /// Returns the type and the bytes of an array's elements.
     fn elements(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.objects.record(array)? {
             Record::ObjectArray(array) => Some((BasicType::Object, array.elements)),
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Contents of a list after its first elements.
+    /// Returns the contents of a list after its first elements.
     fn list_from(&self, list: List, of: ObjectIndex, skipped: usize) -> Box<dyn Iterator<Item = Value> + '_> {
         if list != List::Elements {
             return Box::new(self.list(list, of).skip(skipped));
@@ -176,7 +176,7 @@ impl<'a> Evaluator<'_, 'a> {
         Box::new(rest.chunks_exact(width).filter_map(move |element| self.read(element, kind)))
     }
 
-    /// Contents of a list, read lazily.
+    /// Returns the contents of a list, read lazily.
     pub(super) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = Value> + '_> {
         match list {
             List::Elements => self.list_from(list, of, 0),

@@ -1,4 +1,4 @@
-//! Methods: what Java offers on MAT's objects, on texts, numbers and lists.
+//! Methods that Java offers on MAT's objects, on texts, numbers and lists.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
@@ -10,13 +10,13 @@ use super::tree::{Comparison, Function};
 use super::value::Value;
 
 impl Evaluator<'_, '_> {
-    /// What a method gives; `None` for null.
+    /// Returns the result of a method; `None` for null.
     pub(super) fn method(&self, value: &Value, method: Method, arguments: &[Value]) -> Option<Value> {
         let first = arguments.first();
         match (method, value) {
             (Method::ToText, _) => return self.text(value).map(|text| Value::Text(text.into())),
             (Method::Get, _) => return self.element(value, first?.whole()),
-            // From the first on, so many.
+            // Start and number of elements.
             (Method::Slice, _) => {
                 let (first, count) = (first?.whole()?, arguments.get(1)?.whole()?);
                 return self.part(value, first, first.checked_add(count)?);
@@ -47,13 +47,13 @@ impl Evaluator<'_, '_> {
             }
             _ => {}
         }
-        // The rest are methods of texts.
+        // The remaining methods are those of texts.
         let text = match value {
             Value::Text(text) => text.to_string(),
             Value::Object(object) => self.string(*object)?,
             _ => return None,
         };
-        // What is looked for may be a character, and its number too.
+        // The argument may be a character, or its number.
         let unit = |number: i64| u16::try_from(number).ok().map(character);
         let other = || match first? {
             Value::Whole(number) => unit(*number),
@@ -77,7 +77,7 @@ impl Evaluator<'_, '_> {
             Method::Concat => Value::Text(cut(text + &other()?).into()),
             Method::Replace => {
                 let (from, to) = (other()?, self.text(arguments.get(1)?)?);
-                // No more than a text may be long, whatever is put in how often.
+                // Bounds the result to the maximum length of a text, however often a long text is inserted.
                 let times = MAX_TEXT / to.len().max(1);
                 Value::Text(cut(text.replacen(&from, &to, times)).into())
             }
@@ -100,7 +100,7 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    /// The field of this name of an object, or the static one of a class object.
+    /// Returns the field of this name of an object, or the static field of a class object.
     fn field_named(&self, object: ObjectIndex, name: &str) -> Option<Value> {
         if let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) {
             let at = self.summary.statics(class).position(|(found, ..)| found == name)?;
@@ -111,7 +111,7 @@ impl Evaluator<'_, '_> {
         Some(Value::Field(object, u32::try_from(at).ok()?))
     }
 
-    /// What `${snapshot}` says of an object, which is named by its index or given itself.
+    /// Evaluates a method of `${snapshot}` for an object, given as such or by its index.
     fn of_snapshot(&self, method: Method, of: &Value) -> Option<Value> {
         if method == Method::IdOf {
             let address = ObjectId(of.whole()?.cast_unsigned());
@@ -145,7 +145,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// A number without its fraction, as Java casts it.
+/// Returns a number without its fraction, as Java casts it.
 #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
 fn number(value: &Value) -> Option<i64> {
     value.whole().or_else(|| value.double().map(|number| number as i64))

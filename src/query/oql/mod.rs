@@ -1,9 +1,9 @@
 //! OQL: the query language of Eclipse MAT, over the graph.
 //!
-//! `lexer` and `parser` make a [`Query`] of a text. An [`Evaluator`] resolves its names against the dump (`source`,
-//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if the query says so (`run`,
-//! `group`, `sort`), and makes the cells of each row when it is asked for ([`Answer::rows`]). What expressions are is
-//! found in `evaluate`, `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
+//! `lexer` and `parser` convert a text to a [`Query`]. An [`Evaluator`] resolves its names against the dump (`source`,
+//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if requested (`run`, `group`,
+//! `sort`), and computes the cells of each row on demand ([`Answer::rows`]). Expressions are evaluated in `evaluate`,
+//! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
 mod code;
@@ -39,12 +39,12 @@ use self::value::Value;
 pub use error::QueryError;
 pub use evaluate::Evaluator;
 
-/// Bytes of a query.
+/// Maximum length of a query in bytes.
 pub const MAX_LEN: usize = 1 << 20;
-/// Elements of a list that are shown in a cell.
+/// Maximum number of elements of a list shown in a cell.
 const SHOWN: usize = 100;
 
-/// A query that was parsed.
+/// A parsed query.
 #[derive(Debug, Clone)]
 pub struct Query {
     text: String,
@@ -60,37 +60,37 @@ impl std::str::FromStr for Query {
     }
 }
 
-/// What a query found.
+/// Result of a query.
 #[derive(Debug)]
 pub struct Answer {
-    /// The names of the columns; `None` if rows are objects.
+    /// Column names; `None` if rows are objects.
     pub columns: Option<Vec<String>>,
     parts: Vec<Part>,
 }
 
-/// What one SELECT found.
+/// Result of one SELECT.
 #[derive(Debug)]
 struct Part {
     rows: Rows,
-    /// What is shown of each row; `None` if it is the row itself.
+    /// Expressions shown for each row; `None` for the row itself.
     items: Option<Vec<Code>>,
-    /// `true` if what the item gives are objects, and each of them is a row.
+    /// `true` if the item returns objects, each of which is a row.
     is_objects: bool,
-    /// `true` if each object is a row once.
+    /// `true` if each object is a row only once.
     is_distinct: bool,
-    /// Rows at most.
+    /// Maximum number of rows.
     limit: Option<usize>,
-    /// The table that rows are of, if they are no objects.
+    /// Table that rows belong to, if they are not objects.
     table: Option<Arc<Table>>,
 }
 
 #[derive(Debug)]
 enum Rows {
-    /// A row each, in address order.
+    /// One row per object, in address order.
     Set(RoaringBitmap),
-    /// A row each, in this order; and how many there are with those that will not be shown.
+    /// One row each, in this order; and the total number including rows that will not be shown.
     List(Vec<u32>, usize),
-    /// Rows that are made already.
+    /// Computed rows.
     Values(Vec<Box<[Value]>>),
 }
 
@@ -99,15 +99,15 @@ enum Rows {
 pub enum Row {
     /// An object.
     Object(ObjectRow),
-    /// A cell for each column.
+    /// One cell per column.
     Cells(Vec<Cell>),
 }
 
-/// What a row is made of.
+/// Origin of a row.
 enum Origin<'s> {
-    /// The object that is the row.
+    /// An object that is the row.
     Object(ObjectIndex),
-    /// What a SELECT shows of a row of its source.
+    /// A row of a SELECT's source, by number.
     Number(&'s Part, u32),
     Values(&'s [Value]),
 }
@@ -117,13 +117,13 @@ enum Origin<'s> {
 pub struct ObjectRow {
     /// Object ID.
     pub object: ObjectId,
-    /// The name of its class.
+    /// Name of the class.
     pub class: Option<String>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: Option<u64>,
-    /// What it retains; `None` if no root leads to it.
+    /// Retained size; `None` if the object is unreachable.
     pub retained_bytes: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ pub struct ObjectRow {
 pub enum Cell {
     /// Null.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// A whole number.
     Whole(i64),
@@ -142,16 +142,16 @@ pub enum Cell {
     Double(f64),
     /// A text or a character.
     Text(String),
-    /// An object: id, class, label.
+    /// An object: ID, class, label.
     Object(ObjectId, Option<String>, Option<String>),
     /// A key and its value.
     Entry(Box<(Cell, Cell)>),
-    /// Some values: how many, and the first of them.
+    /// A list: its length, and the first values.
     List(u64, Vec<Cell>),
 }
 
 impl Answer {
-    /// How many rows there are, if that is known before they are made.
+    /// Returns the number of rows, if it is known before they are computed.
     pub fn total(&self) -> Option<u64> {
         let count = |part: &Part| {
             let count = match &part.rows {
@@ -162,7 +162,7 @@ impl Answer {
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         if self.columns.is_none() && self.parts.len() > 1 {
-            // An object that several parts have is one row.
+            // An object in several parts is one row.
             let has_objects = |part: &Part| part.items.is_none() && !matches!(part.rows, Rows::Values(_));
             let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
@@ -170,12 +170,12 @@ impl Answer {
         self.parts.iter().map(count).sum()
     }
 
-    /// The rows, made while they are taken.
+    /// Returns the rows, computed lazily.
     pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
         self.rows_from(evaluator, 0)
     }
 
-    /// As [`Answer::rows`], without the first so many, which are not made.
+    /// Like [`Answer::rows`], without the first `first` rows, which are not computed.
     pub fn rows_from<'s>(
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
@@ -184,7 +184,7 @@ impl Answer {
         let is_union = self.columns.is_none() && self.parts.len() > 1;
         let mut seen = RoaringBitmap::new();
         let origins = self.parts.iter().flat_map(move |part| part.origins(evaluator));
-        // Those that are there already are not made.
+        // Duplicates of earlier rows are not computed.
         let origins = origins.filter(move |origin| match origin {
             Origin::Object(object) => !is_union || seen.insert(object.0),
             Origin::Number(..) | Origin::Values(_) => true,
@@ -199,7 +199,7 @@ impl Answer {
 }
 
 impl Part {
-    /// Rows at most.
+    /// Returns the maximum number of rows.
     fn most(&self) -> usize {
         self.limit.unwrap_or(usize::MAX)
     }
@@ -213,7 +213,7 @@ impl Part {
         }
     }
 
-    /// The rows by number.
+    /// Returns the rows by number.
     fn numbers(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match &self.rows {
             Rows::Set(set) => Box::new(set.iter()),
@@ -222,7 +222,7 @@ impl Part {
         }
     }
 
-    /// The objects that are rows, or that the item gives for each.
+    /// Returns the objects that are rows, or that the item returns for each row.
     fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = ObjectIndex> + 's> {
         let Some(items) = &self.items else {
             return Box::new(self.numbers().map(ObjectIndex).take(self.most()));
@@ -237,7 +237,7 @@ impl Part {
         Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.most()))
     }
 
-    /// The values that are shown of each row.
+    /// Returns the values shown for each row.
     fn values<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Box<[Value]>> + 's> {
         if let Rows::Values(rows) = &self.rows {
             return Box::new(rows.iter().cloned());
@@ -246,7 +246,7 @@ impl Part {
         Box::new(rows.take(self.most()))
     }
 
-    /// The values that are shown of a row of the source.
+    /// Returns the values shown for a row of the source.
     fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[Value]> {
         let row = Of::new(number, &[], self.table.as_deref());
         self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()

@@ -18,17 +18,17 @@ use super::selected::{Ask, Objects};
 use super::tree::{Expression, Node, Select, Step as StepNode, What};
 use super::value::Value;
 
-/// The memory that a regular expression may take.
+/// Maximum memory of a regular expression.
 const MAX_REGEX: usize = 4 << 20;
-/// Different fields in one SELECT, and regular expressions: each has a table of its own.
+/// Maximum number of different fields in one SELECT, and of regular expressions: each has a table of its own.
 const MAX_FIELDS: usize = 256;
-/// Values of a constant list that are looked through one by one; longer ones are a set.
+/// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
 const SHORT_LIST: usize = 8;
 
-/// A pattern that the whole text must match.
+/// Compiles a pattern that the whole text must match.
 pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-    // Alone first: the brackets around it must not mend those in it.
+    // Compiled alone first: the brackets around it must not complete unbalanced ones in it.
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -36,7 +36,8 @@ pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     })
 }
 
-/// The regular expression that MAT makes of a pattern: `$` is a character unless it is the last one, and so is `[]`.
+/// Returns the regular expression that MAT makes of a pattern: `$`, unless it is the last character, and `[]` are
+/// literal.
 pub(super) fn mats_pattern(pattern: &str) -> String {
     let mut fixed = String::with_capacity(pattern.len());
     let mut characters = pattern.chars().peekable();
@@ -57,21 +58,21 @@ pub(super) fn mats_pattern(pattern: &str) -> String {
     fixed
 }
 
-/// What names in an expression mean.
+/// Meaning of names in an expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Names<'r> {
     /// Fields of objects of these classes, by class number.
     Fields(&'r [bool]),
     /// Columns.
     Columns(&'r [String]),
-    /// Rows have one value; it has the name of the alias.
+    /// The value of a row, named by the alias: rows have a single value.
     Values,
-    /// There is no row.
+    /// No meaning: there is no row.
     Nothing,
 }
 
 impl<'r> Names<'r> {
-    /// Of the rows of a source, whose classes are these.
+    /// Returns the meaning of names for rows of a source with these classes.
     pub(super) fn of(source: &'r Objects, classes: &'r [bool]) -> Self {
         match source.table().map(|table| table.columns.as_deref()) {
             None => Self::Fields(classes),
@@ -81,13 +82,13 @@ impl<'r> Names<'r> {
     }
 }
 
-/// Resolves the expressions of one SELECT.
+/// Resolver of the expressions of one SELECT.
 pub(super) struct Resolver<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
     select: &'r Select,
     names: Names<'r>,
     pub(super) ask: &'r dyn Ask,
-    /// The aggregates that were met.
+    /// Aggregates found so far.
     pub(super) aggregates: Vec<Aggregated>,
     fields: FxHashMap<String, Arc<Field>>,
     patterns: usize,
@@ -112,16 +113,16 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         nodes.iter().map(|node| self.code(node)).collect()
     }
 
-    /// A condition with its names resolved.
+    /// Resolves the names in a condition.
     pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
         if !is_condition(node) {
-            let text = "WHERE needs a condition: compare this with something";
+            let text = "WHERE needs a condition: compare this with a value";
             return Err(Wrong::new(node.start, text));
         }
         self.code(node)
     }
 
-    /// An expression with its names resolved. What is the same for all rows is its value.
+    /// Resolves the names in an expression. Subexpressions that are the same for all rows are replaced by their value.
     pub(super) fn code(&mut self, node: &Node) -> Result<Code, Wrong> {
         let code = self.resolve(node)?;
         Ok(if is_constant(&code) {
@@ -154,7 +155,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
                 if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
-                    return Err(Wrong::new(of.start, "an aggregate cannot be of another one"));
+                    return Err(Wrong::new(of.start, "aggregates cannot be nested"));
                 }
                 let of = of.as_ref().map(|of| self.code(of)).transpose()?;
                 self.aggregates.push(Aggregated { what: *what, of });
@@ -196,7 +197,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         self.select.from.alias.as_deref() == Some(name)
     }
 
-    /// A regular expression, if there are not too many.
+    /// Compiles a regular expression, unless there are too many.
     fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
         self.patterns += 1;
         if self.patterns > MAX_FIELDS {
@@ -205,7 +206,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         regex(pattern, at)
     }
 
-    /// The row itself.
+    /// Returns the code for the row itself.
     fn row(&self, at: usize) -> Result<Code, Wrong> {
         match self.names {
             Names::Fields(_) => Ok(Code::Row),
@@ -223,7 +224,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
     }
 
-    /// The row of which `name` is asked.
+    /// Returns the row that `name` is read from; an error if rows have several columns.
     fn row_named(&self, name: &str, at: usize) -> Result<Code, Wrong> {
         let Names::Columns(columns) = self.names else { return self.row(at) };
         if let [_] = columns {
@@ -232,13 +233,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(no_column(name, columns, at))
     }
 
-    /// The column of this name, if rows have it.
+    /// Returns the column with this name, if rows have it.
     fn column(&self, name: &str) -> Option<Code> {
         let Names::Columns(columns) = self.names else { return None };
         columns.iter().position(|column| column == name).map(Code::Column)
     }
 
-    /// The column that `alias.name` or `alias.get("name")` means, if it is one.
+    /// Returns the column that `alias.name` or `alias.get("name")` refers to, if it does.
     fn column_of(&self, base: &Node, step: &StepNode) -> Result<Option<Code>, Wrong> {
         let (Expression::Name(alias), Names::Columns(columns)) = (&base.expression, self.names) else {
             return Ok(None);
@@ -271,7 +272,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Some(column) => column,
             None => self.code(base)?,
         };
-        // A field of the row in front is one more step.
+        // A field of the row at the front is one more step.
         let (base, mut codes) = match start {
             Code::Path(base, codes) => (base, codes),
             code => (Box::new(code), Vec::new()),
@@ -310,7 +311,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(Code::Path(base, codes))
     }
 
-    /// A field by its name, one for all places where it stands.
+    /// Resolves a field by name, once for all its occurrences.
     fn field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
         if let Some(known) = self.fields.get(name) {
             return Ok(known.clone());
@@ -323,7 +324,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(field)
     }
 
-    /// A field of the row itself: one that no row can have is a mistake.
+    /// Resolves a field of the row itself; it is an error if no row can have it.
     fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
         let known = self.fields.contains_key(name);
         let Names::Fields(classes) = self.names else { return self.field(name, at) };
@@ -340,7 +341,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 .is_some_and(|class| class.kind() != hprof_index::model::tables::ClassKind::Instance)
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
-        // Static fields are looked up as they come.
+        // Static fields are looked up at run time.
         if of_class_objects || rows().next().is_none() || (name == "length" && rows().any(is_array)) {
             return self.field(name, at);
         }
@@ -356,7 +357,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if let Some(instead) = names::no_script(name) {
             return Err(Wrong::new(at, instead));
         }
-        // Names of fields of the first rows' classes: all of a long chain are too many.
+        // Names of fields of the first rows' classes: those of a long chain of superclasses are too many.
         let mut fields = Vec::new();
         let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
         for class in upwards.take(64).filter_map(|class| summary.class(class)) {
@@ -379,7 +380,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(Wrong::new(at, what + &hint))
     }
 
-    /// What is in a list that is the same for all rows, if it is worth a set.
+    /// Returns the contents of a list that is the same for all rows, if it is long enough for a set.
     fn constants(&self, codes: &[Code]) -> Option<Found> {
         let values =
             || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
@@ -396,7 +397,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     fn kind(&self, class: &str, at: usize) -> Result<Kind, Wrong> {
-        // What MAT's own objects are.
+        // Classes of MAT's own objects.
         if let Some(model) = class.strip_prefix("org.eclipse.mat.snapshot.model.") {
             return Ok(match model {
                 "IClass" => Kind::ClassObject,
@@ -406,7 +407,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 "IPrimitiveArray" => Kind::PrimitiveArray,
                 "IObject" => Kind::Any,
                 _ => {
-                    let text = "of MAT's model there are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
+                    let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
                     return Err(Wrong::new(at, text));
                 }
             });
@@ -418,16 +419,16 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 }
 
-/// Names that a message lists if none is like the one asked for.
+/// Maximum number of names that a message lists if none is similar to the requested one.
 const LISTED: usize = 12;
 
 fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
-    Wrong::new(at, format!("there is no column {}; {hint}", cut(name)))
+    Wrong::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
-/// Returns whether an expression may be true or false, as far as can be seen.
+/// Returns whether an expression can be true or false, as far as can be determined statically.
 fn is_condition(node: &Node) -> bool {
     !matches!(
         node.expression,
@@ -442,7 +443,7 @@ fn is_condition(node: &Node) -> bool {
     )
 }
 
-/// Returns whether an expression is the same for all rows; what is in it is a value already if it is.
+/// Returns whether an expression is the same for all rows. Its constant subexpressions are values already.
 fn is_constant(code: &Code) -> bool {
     let is_value = |code: &Code| matches!(code, Code::Value(_));
     match code {

@@ -1,4 +1,4 @@
-//! Running a query: which rows there are, and what is in them.
+//! Execution of a query: selection of rows, and their contents.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::tree::{Expression, Item, Node, Select, Union};
 use super::value::Value;
 use super::{Answer, Part, Query, Rows};
 
-/// What the rows of a SELECT are.
+/// Shape of the rows of a SELECT.
 enum Shape<'q> {
     /// The objects themselves.
     Objects,
-    /// The objects that an expression gives.
+    /// Objects returned by an expression.
     Given,
     /// Values.
     Columns(&'q [Item]),
@@ -47,7 +47,7 @@ impl Select {
         matches!(&node.expression, Expression::Name(name) if self.from.alias.as_ref() == Some(name))
     }
 
-    /// An expression, or that of the column of this name, which may be in quotes.
+    /// Returns the expression of the column that a node names, possibly in quotes, or the node itself.
     fn named<'s>(&'s self, node: &'s Node) -> &'s Node {
         let (Expression::Name(name) | Expression::Text(name)) = &node.expression else { return node };
         let mut items = self.items.iter().flatten();
@@ -55,13 +55,13 @@ impl Select {
     }
 }
 
-/// Answers the queries inside a query, whose text this is.
+/// Evaluation of the queries nested in a query with this text.
 ///
-/// Each is asked once, however often its expression is resolved: for the column, the group, the order.
+/// Each is evaluated once, however often its expression is resolved: for the column, the group, the order.
 struct Asking<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
     text: &'r str,
-    /// Answers, by where their queries start.
+    /// Results by start offset of the query.
     found: RefCell<FxHashMap<usize, Arc<Found>>>,
     values: RefCell<FxHashMap<usize, Value>>,
 }
@@ -110,7 +110,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
     }
 }
 
-/// Where a query starts.
+/// Returns the start offset of a query.
 fn place(query: &Union) -> usize {
     query.selects.first().map_or(0, |select| select.at)
 }
@@ -150,19 +150,19 @@ impl Ask for Asking<'_, '_, '_> {
     }
 }
 
-/// The parts of an answer that has one column.
+/// Returns the parts of an answer that has one column.
 fn one_column<'p>(answer: &'p Answer, query: &Union) -> Result<impl Iterator<Item = &'p Part>, Wrong> {
     if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
         return Err(Wrong::new(
             place(query),
-            "a query inside an expression gives objects or one column, not several",
+            "a query in an expression must return objects or one column, not several",
         ));
     }
     Ok(answer.parts.iter())
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Runs a query. `most` is how many rows will be shown, if not all: of what is sorted no more are kept.
+    /// Runs a query. `most` is the number of rows that will be shown, if not all: no more sorted rows are kept.
     ///
     /// # Errors
     /// If a name in the query means nothing in the dump.
@@ -172,7 +172,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     fn union(&self, union: &Union, text: &str, most: Option<usize>) -> Result<Answer, Wrong> {
         let mut answer = Answer { columns: None, parts: Vec::new() };
-        // The rows of several parts may be the same objects: how many there are is known when all are there.
+        // The rows of several parts may be the same objects: their number is known only when all parts are computed.
         let most = most.filter(|_| union.selects.len() == 1);
         for (number, select) in union.selects.iter().enumerate() {
             let (columns, part) = self.select(select, text, most)?;
@@ -198,7 +198,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(answer)
     }
 
-    /// The names of the columns, and the rows. Rows without columns are objects.
+    /// Returns the column names and the rows. Rows without columns are objects.
     fn select(
         &self,
         select: &Select,
@@ -218,7 +218,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let ask = Asking::new(self, text);
         let source = self.source(select, &ask)?;
         let (source, condition) = if select.is_retained {
-            // The rows are what the objects retain that were found.
+            // The rows are the objects that the selected objects retain.
             (self.retained(select, &source, &ask)?, None)
         } else {
             (source, select.condition.as_ref())
@@ -229,12 +229,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             !select.group.is_empty() || select.items.iter().flatten().any(|item| has_aggregate(&item.node));
         if is_grouped {
             let Shape::Columns(items) = shape else {
-                return Err(Wrong::new(select.at, "a query that groups shows columns: SELECT key, count(*)"));
+                return Err(Wrong::new(select.at, "a grouped query returns columns: SELECT key, count(*)"));
             };
             let rows = self.grouped(select, items, condition, &ask, &source, names)?;
             return Ok((Some(self::names(items)), plain(Rows::Values(rows))));
         }
-        // Early if the first rows that are found are those that are wanted.
+        // Applied early if the first rows found are the ones requested.
         let is_listed = select.is_distinct && (source.table().is_some() || !matches!(shape, Shape::Objects));
         let is_early = select.order.is_empty() && !is_listed && !matches!(shape, Shape::Given);
         let mut resolver = Resolver::new(self, select, names, &ask);
@@ -249,7 +249,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             return Err(aggregates_in_where(select));
         }
         let found = self.matching(&source, condition.as_ref(), select.limit.filter(|_| is_early));
-        // What is selected from a table has its columns.
+        // A selection from a table has the columns of the table.
         let mut columns = match shape {
             Shape::Columns(items) => Some(self::names(items)),
             Shape::Objects | Shape::Given => None,
@@ -270,7 +270,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             return Ok((None, plain(Rows::Set(objects))));
         }
         let is_distinct = select.is_distinct && columns.is_some();
-        // What gives other rows, or fewer, may not be cut now.
+        // Rows that are still to be expanded or merged must not be truncated yet.
         let is_final = !is_distinct && !is_given;
         let cut = if is_final { limit.into_iter().chain(most).min() } else { None };
         let rows = self.cut(&rest, &order, select, cut);
@@ -280,16 +280,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             return Ok((columns, Part { rows, items, is_objects: false, is_distinct, limit, table }));
         }
         let items = Some(items).filter(|_| columns.is_some() || is_given);
-        // Rows that were cut already are all there are: those of a UNION may join them.
+        // Rows already truncated are complete: those of a UNION may be added.
         let limit = limit.filter(|_| !is_early);
         let is_distinct = select.is_distinct;
         Ok((columns, Part { rows, items, is_objects: is_given, is_distinct, limit, table }))
     }
 
-    /// What the objects retain together for which the condition holds.
+    /// Returns the objects that the selected objects retain together.
     fn retained(&self, select: &Select, source: &Objects, ask: &dyn Ask) -> Result<Objects, Wrong> {
         if source.table().is_some() {
-            let text = "AS RETAINED SET needs objects, but the selection gives values";
+            let text = "AS RETAINED SET needs objects, but the selection returns values";
             return Err(Wrong::new(select.from.at, text));
         }
         let classes = self.row_classes(source);
@@ -302,11 +302,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(Objects::Set(retained_set(self.graph, &found)))
     }
 
-    /// The rows of a source, sorted if they have to be; then no more than `most`.
+    /// Returns the rows of a source, sorted if requested; then at most `most`.
     fn cut(&self, source: &Objects, order: &[Code], select: &Select, most: Option<usize>) -> Rows {
         let set = match source {
             Objects::Set(set) | Objects::Rows(_, set) => set,
-            // It was narrowed to what was found before.
+            // The source was narrowed to the rows found before.
             Objects::Classes(_) => return Rows::Set(RoaringBitmap::new()),
         };
         if order.is_empty() {
@@ -328,7 +328,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     ) -> Result<Vec<Box<[Value]>>, Wrong> {
         let keys: Vec<&Node> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&Node> = select.order.iter().map(|(node, _)| select.named(node)).collect();
-        // The same words, whatever is between them.
+        // Compares words, ignoring white space and comments between them.
         let words = |node: &Node| words(ask.text.get(node.start..node.end).unwrap_or_default());
         let texts: FxHashSet<Vec<&str>> = keys.iter().map(|node| words(node)).collect();
         let is_key = |node: &Node| texts.contains(&words(node));
@@ -346,7 +346,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if !first.aggregates.is_empty() {
             return Err(Wrong::new(
                 select.at,
-                "aggregates belong in SELECT and ORDER BY, not in WHERE or GROUP BY",
+                "aggregates are allowed in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
         }
         let mut second = Resolver::new(self, select, names, ask);
@@ -371,7 +371,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(rows.into_iter().map(|sorted| sorted.row).collect())
     }
 
-    /// The objects that parts of an answer are, or that are in their values.
+    /// Returns the objects that parts of an answer are, or that their values contain.
     fn objects_of_parts(&self, parts: &[Part]) -> RoaringBitmap {
         let mut all = RoaringBitmap::new();
         for part in parts {
@@ -402,7 +402,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         all
     }
 
-    /// A row as one of a table: lists in it are a row for each element.
+    /// Adds a row to a table: a list in it becomes one row per element.
     fn flatten(&self, values: Box<[Value]>, rows: &mut Vec<Box<[Value]>>) {
         let is_list = |value: &Value| matches!(value, Value::List(..) | Value::Slice(_) | Value::Many(_));
         if !values.iter().any(is_list) {
@@ -430,7 +430,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         rows.extend(made.into_iter().map(Vec::into_boxed_slice));
     }
 
-    /// The objects in a value: itself, those of a list, or the one at an address.
+    /// Returns the objects in a value: the object itself, those of a list, or the one at an address.
     pub(super) fn objects_of(&self, value: Value) -> Box<dyn Iterator<Item = ObjectIndex> + '_> {
         match value {
             Value::Object(object) => Box::new(std::iter::once(object)),
@@ -460,11 +460,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 }
 
 fn aggregates_in_where(select: &Select) -> Wrong {
-    let text = "aggregates belong in SELECT and ORDER BY of a query that groups, not in WHERE";
+    let text = "aggregates are allowed in SELECT and ORDER BY of a grouped query, not in WHERE";
     Wrong::new(select.at, text)
 }
 
-/// The words of a part of a query.
+/// Returns the words of a part of a query.
 fn words(text: &str) -> Vec<&str> {
     match lexer::tokens(text) {
         Ok(tokens) => tokens.iter().filter_map(|token| text.get(token.start..token.end)).collect(),
@@ -472,7 +472,7 @@ fn words(text: &str) -> Vec<&str> {
     }
 }
 
-/// The names of columns, each once: they are keys in JSON.
+/// Returns distinct column names, since they are keys in JSON.
 fn names(items: &[Item]) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let mut next: FxHashMap<&str, u32> = FxHashMap::default();

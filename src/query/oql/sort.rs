@@ -1,4 +1,4 @@
-//! What is done with rows that were found: sorting them, leaving out those that are there, taking their objects.
+//! Processing of the rows found: sorting, removing duplicates, collecting their objects.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use super::selected::Objects;
 use super::value::{Key, Value};
 use crate::parallel;
 
-/// What a row is sorted by. One value is the rule, and takes no memory of its own.
+/// Sort keys of a row. Usually there is one value, which takes no memory of its own.
 #[derive(Debug)]
 pub(super) enum Keys {
     One(Value),
@@ -40,7 +40,7 @@ impl FromIterator<Value> for Keys {
     }
 }
 
-/// The values of a row as a key, which takes no memory of its own if there is one.
+/// Values of a row as a key. A single value takes no memory of its own.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Group {
     One(Key),
@@ -57,15 +57,15 @@ impl FromIterator<Key> for Group {
     }
 }
 
-/// A row with what it is sorted by.
+/// A row with its sort keys.
 pub(super) struct Sorted<T> {
     pub(super) keys: Keys,
-    /// What is equal stays in this order.
+    /// Number of the row: equal rows stay in this order.
     pub(super) number: u32,
     pub(super) row: T,
 }
 
-/// Sorts rows, and leaves no more than `most`.
+/// Sorts rows, and keeps at most `most`.
 pub(super) fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, downwards: &[bool], most: Option<usize>) {
     let compare = |a: &Sorted<T>, b: &Sorted<T>| {
         let keys = a.keys.values().iter().zip(b.keys.values()).zip(downwards);
@@ -85,7 +85,7 @@ pub(super) fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, downwards: &[bool], most:
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// The numbers of rows, sorted: no more than `most`.
+    /// Returns the numbers of rows, sorted: at most `most`.
     pub(super) fn sorted(
         &self,
         source: &Objects,
@@ -107,7 +107,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let mut all: Vec<Sorted<()>> = Vec::new();
         let chunks = self.chunks_of(source);
-        // In batches, so that no row is there twice.
+        // In batches, to limit the memory for rows of unmerged chunks.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
             let found: Vec<Vec<Sorted<()>>> = parallel::map(batch, chunk);
             all.extend(found.into_iter().flatten());
@@ -121,12 +121,12 @@ impl<'a> Evaluator<'_, 'a> {
         all.into_iter().map(|sorted| sorted.number).collect()
     }
 
-    /// What is sorted by: of an object what it says, if it says anything.
+    /// Returns the sort key for an expression: for an object its text, if it has one.
     pub(super) fn sort_key(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
         self.order_of(&self.value(code, row))
     }
 
-    /// What a value is ordered by.
+    /// Returns the value by which a value is ordered.
     pub(super) fn order_of(&self, value: &Value) -> Value {
         match value {
             Value::Object(_) => self.text(value).map_or(value.clone(), |text| Value::Text(text.into())),
@@ -134,7 +134,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// The first of the rows that have the same values, in the order of the rows.
+    /// Returns the first of the rows with the same values, in the order of the rows.
     pub(super) fn distinct(
         &self,
         source: &Objects,
@@ -171,7 +171,7 @@ impl<'a> Evaluator<'_, 'a> {
             groups
         };
         let chunks = self.chunks_of(source);
-        // In batches: what each chunk has for itself is not there for all of them at once.
+        // In batches, to limit the memory for groups of unmerged chunks.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
             let groups: Vec<Vec<(Group, u32)>> = parallel::map(batch, chunk);
             for (group, number) in groups.into_iter().flatten() {
@@ -183,11 +183,11 @@ impl<'a> Evaluator<'_, 'a> {
                 break;
             }
         }
-        // They came in order.
+        // They are in ascending order.
         Rows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
     }
 
-    /// The objects that an expression gives for some rows.
+    /// Returns the objects that an expression returns for some rows.
     pub(super) fn given(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
         let Some(item) = item else { return RoaringBitmap::new() };
         let chunk = |range| {

@@ -1,4 +1,4 @@
-//! FROM: names and addresses -> objects of the dump, or rows of a table.
+//! Resolution of FROM: names and addresses to objects of the dump, or rows of a table.
 
 use roaring::RoaringBitmap;
 
@@ -17,11 +17,11 @@ use super::selected::{Ask, Objects};
 use super::tree::{From, Select, Source};
 use super::value::Value;
 
-/// Rows of a table, which are kept in memory.
+/// Maximum number of rows of a table, which are kept in memory.
 pub(super) const MAX_ROWS: usize = 10_000_000;
 
 impl Evaluator<'_, '_> {
-    /// The objects that a FROM clause means.
+    /// Resolves a FROM clause.
     pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
         let from = &select.from;
         let classes = match &from.source {
@@ -36,7 +36,7 @@ impl Evaluator<'_, '_> {
                 if found.is_empty() {
                     return Err(Wrong::unknown(
                         from.at,
-                        format!("no class has a name that matches \"{}\"", cut(pattern)),
+                        format!("no class name matches \"{}\"", cut(pattern)),
                     ));
                 }
                 found
@@ -64,9 +64,7 @@ impl Evaluator<'_, '_> {
                         || {
                             Wrong::unknown(
                                 from.at,
-                                format!(
-                                    "there is no object with @objectId {index}; addresses are written 0x..."
-                                ),
+                                format!("no object has @objectId {index}; addresses are written 0x..."),
                             )
                         },
                     )
@@ -98,16 +96,17 @@ impl Evaluator<'_, '_> {
         Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
     }
 
-    /// Objects as they are, or those of the classes that they are the class objects of.
+    /// Returns the objects themselves, or those of the classes that they represent.
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
         let of_class = objects.intersection_len(self.graph.objects.class_objects());
-        // What is no class cannot be meant as one.
+        // An object that is not a class object cannot stand for a class.
         if from.is_objects || objects.is_empty() || (of_class == 0 && matches!(from.source, Source::Query(_)))
         {
             return Ok(Objects::Set(objects));
         }
         if of_class < objects.len() {
-            let text = "not all of these are classes: FROM OBJECTS takes them as objects";
+            let text =
+                "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
             return Err(Wrong::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =
@@ -119,14 +118,14 @@ impl Evaluator<'_, '_> {
         }))
     }
 
-    /// The rows that a value makes: the objects in it, or a row for each value.
+    /// Returns the rows for a value: the objects in it, or one row per value.
     fn of_value(&self, select: &Select, value: Value) -> Result<Objects, Wrong> {
         let from = &select.from;
         let values: Vec<Value> = match &value {
             Value::Null => Vec::new(),
             Value::List(..) | Value::Slice(_) | Value::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
-                // MAT leaves nulls out as well.
+                // MAT omits nulls as well.
                 let values: Vec<Value> =
                     items.filter(|item| *item != Value::Null).take(MAX_ROWS + 1).collect();
                 if values.len() > MAX_ROWS {
@@ -136,7 +135,7 @@ impl Evaluator<'_, '_> {
             }
             _ => vec![value],
         };
-        // Numbers are objects if objects are asked for, and classes if classes are.
+        // Numbers are objects if objects are selected, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
         let object = |value: &Value| match value {
             Value::Object(object) => Some(object.0),
@@ -148,14 +147,15 @@ impl Evaluator<'_, '_> {
             return self.as_objects(from, objects);
         }
         if !from.is_objects {
-            let text = "this is selected from, and not all of it are classes: FROM OBJECTS takes it as it is";
+            let text =
+                "not all of these values are classes: use FROM OBJECTS to select the values themselves";
             return Err(Wrong::new(from.at, text));
         }
         let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
         Ok(Table { columns: None, rows }.into())
     }
 
-    /// The object at an address, or with an index.
+    /// Returns the object at an address, or with an index.
     pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
         let at = self.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
         let index = || u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len());
@@ -191,12 +191,12 @@ impl Evaluator<'_, '_> {
         marks
     }
 
-    /// These classes and all below them.
+    /// Returns these classes and all below them.
     pub(super) fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
         self.inherit(self.marks(classes))
     }
 
-    /// Marks the classes that are marked, or below one that is.
+    /// Extends the marks to all classes below a marked one.
     pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
         self.summary.class_table().add_subclasses(&mut marks);
         marks
@@ -207,7 +207,7 @@ impl Evaluator<'_, '_> {
         numbers.filter_map(|class| Some(self.graph.class_object(class)?.0)).collect()
     }
 
-    /// By class number: whether there are rows of the class.
+    /// Returns, by class number, whether there are rows of the class.
     pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
         match source {
             Objects::Classes(classes) => classes.clone(),
@@ -226,6 +226,6 @@ impl Evaluator<'_, '_> {
 }
 
 pub(super) fn too_many(at: usize) -> Wrong {
-    let text = format!("more than {MAX_ROWS} rows of columns cannot be selected from: add WHERE or LIMIT");
+    let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
     Wrong::new(at, text)
 }

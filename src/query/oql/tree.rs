@@ -1,4 +1,4 @@
-//! The syntax tree of a query.
+//! Syntax tree of a query.
 
 use hprof_parser::ObjectId;
 
@@ -11,19 +11,19 @@ pub(super) struct Union {
 /// One SELECT.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Select {
-    /// Where it starts.
+    /// Start offset.
     pub(super) at: usize,
     pub(super) is_distinct: bool,
     /// AS RETAINED SET.
     pub(super) is_retained: bool,
-    /// OBJECTS: what the items give are the rows.
+    /// OBJECTS: the objects that the item returns are the rows.
     pub(super) is_objects: bool,
-    /// What is shown; `None` for `*`.
+    /// Columns; `None` for `*`.
     pub(super) items: Option<Vec<Item>>,
     pub(super) from: From,
     pub(super) condition: Option<Node>,
     pub(super) group: Vec<Node>,
-    /// What to sort by, and whether downwards.
+    /// Sort keys, with `true` for descending order.
     pub(super) order: Vec<(Node, bool)>,
     pub(super) limit: Option<u64>,
 }
@@ -32,14 +32,14 @@ pub(super) struct Select {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub(super) node: Node,
-    /// As written, or by AS.
+    /// Name as written, or after AS.
     pub(super) name: String,
 }
 
 /// The FROM clause.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct From {
-    /// Where the source starts.
+    /// Start offset of the source.
     pub(super) at: usize,
     /// OBJECTS: the source is objects, not classes.
     pub(super) is_objects: bool,
@@ -49,20 +49,20 @@ pub(super) struct From {
     pub(super) alias: Option<String>,
 }
 
-/// What is selected from.
+/// Source of the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     /// A class by name.
     Class(String),
     /// Classes whose name matches.
     Pattern(String),
-    /// Class objects, or objects, by id.
+    /// Class objects, or objects, by ID.
     Addresses(Vec<ObjectId>),
     /// Class objects, or objects, by index.
     Indices(Vec<i64>),
-    /// What another query gives.
+    /// Result of another query.
     Query(Box<Union>),
-    /// What an expression without a row gives.
+    /// Value of an expression without a row.
     Value(Box<Node>),
     /// `${snapshot}.getClasses()`.
     AllClasses,
@@ -70,12 +70,12 @@ pub(super) enum Source {
     ClassesByName(String, bool),
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its first byte.
+    /// Start offset.
     pub(super) start: usize,
-    /// The byte behind it.
+    /// End offset (exclusive).
     pub(super) end: usize,
     pub(super) expression: Expression,
 }
@@ -90,13 +90,13 @@ pub(super) enum Expression {
     Text(String),
     /// The alias, or a field of the row.
     Name(String),
-    /// The row itself, of which an attribute is asked: `@length`.
+    /// The row itself, for an attribute: `@length`.
     Row,
     /// `${snapshot}`: the dump.
     Snapshot,
-    /// What a query gives.
+    /// Result of a nested query.
     Query(Box<Union>),
-    /// Fields, attributes, methods and elements, one behind the other.
+    /// Fields, attributes, methods and elements, in sequence.
     Path(Box<Node>, Vec<Step>),
     Call(Function, Box<Node>),
     Aggregate(Aggregate, Option<Box<Node>>),
@@ -113,7 +113,7 @@ pub(super) enum Expression {
     Is(Box<Node>, String, usize),
 }
 
-/// A step of a path, and where it stands.
+/// A step of a path and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) at: usize,

@@ -13,11 +13,11 @@ use super::{Place, Places};
 /// Objects of one dump at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Objects at the place.
+    /// Number of objects at the place.
     pub objects: u64,
-    /// Their retained size.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// One of them; null if there is none.
+    /// One of the objects; null if there is none.
     pub example: ObjectId,
 }
 
@@ -32,30 +32,31 @@ impl Figures {
     }
 }
 
-/// Places of several dumps. The virtual root is none of them.
+/// Places of several dumps, without the virtual root.
 #[derive(Debug, Clone, Default)]
 pub struct Aligned {
-    /// By place: the place above, if it is not at the top. Each comes after that above it.
+    /// By place: its parent, unless it is at the top. Each comes after its parent.
     pub parents: Vec<Option<u32>>,
-    /// By place: whether objects below it are at a place above it again.
+    /// By place: `true` if objects below it are at a place above it again.
     pub is_nesting: Vec<bool>,
-    /// By place: the number of its label.
+    /// By place: number of its label.
     pub(super) label_of: Vec<u32>,
     pub(super) labels: Vec<Label>,
-    /// By dump and place.
+    /// Figures by dump and place.
     pub(super) figures: Vec<Vec<Figures>>,
     /// Bytes of the reachable objects of each dump.
     pub reachable_bytes: Vec<u64>,
-    /// By place: the places below.
+    /// By place: its children.
     pub below: Vec<Vec<u32>>,
-    /// The places at the top.
+    /// Top-level places.
     pub top: Vec<u32>,
     /// `true` if keys of maps and names of threads are hidden.
     pub(super) hides_values: bool,
 }
 
 impl Aligned {
-    /// Puts the places of dumps together, by labels. Values of maps are at one place unless their keys tell ([`Self::telling`]).
+    /// Aligns the places of dumps by labels. Values of maps are at one place unless their keys are informative
+    /// ([`Self::telling`]).
     pub fn new(dumps: &[impl Borrow<Places>]) -> Self {
         let whole = Self::with_all_keys(dumps);
         whole.telling().map_or(whole, |(telling, _)| telling)
@@ -93,7 +94,7 @@ impl Aligned {
         aligned.linked()
     }
 
-    /// The number of a place, which is new or known.
+    /// Returns the number of a new or known place.
     fn number(
         &mut self,
         known: &mut FxHashMap<(Option<u32>, u32), u32>,
@@ -128,12 +129,12 @@ impl Aligned {
         self
     }
 
-    /// The places below a place.
+    /// Returns the places below a place.
     pub(super) fn below(&self, place: u32) -> &[u32] {
         self.below.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of dumps.
+    /// Returns the number of dumps.
     pub fn dumps(&self) -> usize {
         self.figures.len()
     }
@@ -155,19 +156,19 @@ impl Aligned {
         Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
     }
 
-    /// The places, by number.
+    /// Returns the places, by number.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
         0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
     }
 
-    /// The label of a place.
+    /// Returns the label of a place.
     pub fn label(&self, place: u32) -> &Label {
         const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false };
         let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
         label.unwrap_or(NONE)
     }
 
-    /// A place and all above it, from the top.
+    /// Returns the path to a place, from the top.
     pub fn path(&self, place: u32) -> Vec<u32> {
         let above = |place: &u32| self.parents.get(*place as usize).copied().flatten();
         let mut path: Vec<u32> = std::iter::successors(Some(place), above).collect();

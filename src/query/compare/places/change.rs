@@ -12,13 +12,13 @@ const LEAST_PART: u64 = 1000;
 pub struct Row {
     /// Labels, from the top.
     pub labels: Vec<String>,
-    /// The same on one line.
+    /// Labels on one line.
     pub text: String,
     /// Status of the row.
     pub status: Status,
-    /// Objects at the place.
+    /// Number of objects at the place.
     pub objects: Change,
-    /// Their retained size.
+    /// Retained size of the objects.
     pub retained_bytes: Change,
     /// The map that contains it; `None` if no map does, or if keys are shown.
     pub map: Option<MapAbove>,
@@ -50,11 +50,11 @@ impl MapAbove {
 /// Growth by place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The places, most growth first. None contains another.
+    /// Places, largest growth first. None contains another.
     pub rows: Vec<Row>,
     /// Size of all reachable objects.
     pub reachable_bytes: Change,
-    /// The smallest change reported.
+    /// Smallest change reported.
     pub least: u64,
 }
 
@@ -86,7 +86,7 @@ impl Changes {
         self.sum(|delta| delta > 0)
     }
 
-    /// Returns all growth, of the places and of what no place explains: what the heap grew by is less by what shrank.
+    /// Returns all growth, of the places and of what no place explains. The heap grew by less if something shrank.
     pub fn all_grown_bytes(&self) -> u64 {
         let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
         let all = self.reachable_bytes.delta().saturating_add(shrunk);

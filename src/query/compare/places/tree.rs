@@ -1,4 +1,4 @@
-//! Finding the places of a dump: one pass over the dominator tree in preorder.
+//! Search for the places of a dump: one pass over the dominator tree in preorder.
 
 use std::io;
 use std::sync::Arc;
@@ -27,29 +27,29 @@ use super::{Place, Places};
 const MAX_PLACES: usize = 1 << 19;
 /// Maximum depth of places.
 const MAX_LEVELS: u32 = 64;
-/// Dominators of an object that adopts another one, and adopted objects below one another.
+/// Maximum number of dominators of an object that adopts another one, and of nested adopted objects.
 const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
-/// Objects that the pass is in at once, but for those that follow one another at one place.
+/// Maximum number of open objects, not counting those in a row at one place.
 const MAX_OPEN: usize = 1 << 20;
 
-/// An object that the pass is in; of objects that follow one another at one place, the first.
+/// An object that contains the current position; for objects in a row at one place, the first.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     depth: u32,
     place: u32,
     class: u32,
     role: Role,
-    /// `true` if it entered the place from above, and no other open object was there.
+    /// `true` if it entered the place from above, with no other open object there.
     is_first: bool,
-    /// Reachable bytes of all objects before, and those of them that count elsewhere.
+    /// Reachable bytes of all objects before, and the part of them that counts elsewhere.
     before: u64,
     moved_before: u64,
     /// `true` if it is at a place below that of another object than its dominator.
     is_adopted: bool,
     /// Number of places first opened with it since an object that counts elsewhere.
     opened: u32,
-    /// The place of the last object below, and what it was found by: siblings mostly follow one another.
+    /// Place of the last object below, and the keys that it was found by: adjacent siblings are usually alike.
     last: (u32, u32, u32),
 }
 
@@ -62,19 +62,19 @@ struct Step {
     counts: bool,
 }
 
-/// A place while it is made.
+/// A place under construction.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: u32,
     via: u32,
-    /// The number of the class's name, twice, and 1 for class objects.
+    /// Number of the class name, doubled, plus 1 for class objects.
     class: u32,
     depth: u32,
     is_of_jdk: bool,
-    /// The kind of collection that its objects are.
+    /// Kind of collection of its objects.
     kind: Option<Kind>,
     is_nesting: bool,
-    /// Objects of the place that the pass is in, since it came to the last object that counts elsewhere.
+    /// Number of open objects of the place since the last object that counts elsewhere.
     open: u32,
     /// Level of that object, counted from the top.
     level: u32,
@@ -83,7 +83,7 @@ struct Node {
     example: ObjectIndex,
 }
 
-/// The places of a dump.
+/// Finds the places of a dump.
 pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Places> {
     let summary = heap.summary();
     let objects = ObjectReader::new(summary, graph, bytes);
@@ -145,29 +145,29 @@ struct Builder<'a> {
     summary: &'a Summary,
     java_lang_class: u32,
     graph: &'a ObjectGraph,
-    /// By class number.
+    /// Properties by class number.
     traits: Vec<Trait>,
     slots: &'a Slots<'a>,
     holders: &'a Holders,
     numbers: Numbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
     keys: FxHashMap<u32, u32>,
-    /// Threads and roots.
+    /// Threads and roots, with the number of their [`Via`].
     special: FxHashMap<u32, u32>,
     adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
     nodes: Vec<Node>,
-    /// By parent, what it is held by, and class.
+    /// Places by parent, holding reference, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
-    /// Retained size of the class objects and adopted objects among these: it does not count at the places of the
-    /// objects above.
+    /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
+    /// above.
     moved: u64,
     /// Number of open objects that count elsewhere: what is below them is counted separately.
     level: u32,
     /// Values of `open` and `level` of places before they were opened: place, open, level.
     before: Vec<(u32, u32, u32)>,
-    /// Places above which what is adopted has to be added, and how much it is.
+    /// Places whose ancestors have to include adopted objects, and the size of these.
     adoptions: Vec<(u32, u64)>,
     is_cut: bool,
 }
@@ -181,7 +181,7 @@ struct Above {
 }
 
 impl Builder<'_> {
-    /// The next object of the pass.
+    /// Processes the next object of the pass.
     fn object(&mut self, depth: u32, found: Found, bytes: u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
@@ -219,7 +219,7 @@ impl Builder<'_> {
             && !is_new
             && (is_full || open.role == step.role && (open.class == found.class || step.role == Role::Beyond))
         {
-            // One of many that follow one another.
+            // One of many objects in a row.
             self.is_cut |= is_full;
             return;
         }
@@ -237,7 +237,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Ends what objects of this depth and below dominate.
+    /// Closes the objects at this depth and below.
     fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
             let Open { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
@@ -335,17 +335,17 @@ impl Builder<'_> {
         }
         match self.node(parent, via, class, is_of_jdk, of_class.kind) {
             Some(place) => Step { place, role, counts: true },
-            // There is a place above, or there would be room for one.
+            // There is a place above, or there would have been space for one.
             None => Step { place: parent, role: Role::Beyond, counts: false },
         }
     }
 
-    /// The field of its dominator that refers to an object.
+    /// Returns the field of its dominator that refers to an object.
     fn slot(&self, above: Above, found: Found) -> Option<Slot<'_>> {
         let slots = self.slots.of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
-            // If a class has only one reference field, it is not read.
+            // A class with only one reference field is not read.
             (HeldBy::Unknown, [slot]) => Some(*slot),
             _ => None,
         }
@@ -389,7 +389,7 @@ impl Builder<'_> {
         let field = match (found.by, self.slots.of(class)) {
             (HeldBy::Stack, _) => return STACK,
             (HeldBy::Field(field), _) => field,
-            // If a class has only one reference field, it is not read.
+            // A class with only one reference field is not read.
             (HeldBy::Unknown, [_]) if !matches!(above.role, Role::Class(_)) => 0,
             (HeldBy::Unknown, _) => return UNKNOWN,
         };
@@ -404,7 +404,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The place of this label; `None` if it is too deep, or there are too many.
+    /// Returns the place with this label; `None` if it is too deep, or there are too many.
     fn node(
         &mut self,
         parent: u32,
@@ -473,8 +473,8 @@ impl Builder<'_> {
         Some(number)
     }
 
-    /// Returns the place above that has the same label: objects nested in their like are there. Labels of the JDK's
-    /// classes recur in any program; they are the same place only if nothing but the JDK's classes is between.
+    /// Returns the place above that has the same label: objects nested in similar ones are there. Labels of JDK classes
+    /// recur in any program; they are the same place only if nothing but JDK classes is between.
     fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &Node| {
             let via = self.numbers.vias.all.get(node.via as usize);
@@ -493,7 +493,7 @@ impl Builder<'_> {
         None
     }
 
-    /// Notes that what is below `place` is at the place `end` above it again.
+    /// Marks the places from `place` up to `end`, since what is below `place` is at `end` again.
     fn mark_nesting(&mut self, place: u32, end: u32) {
         let mut at = place;
         while at != end
@@ -530,7 +530,7 @@ impl Builder<'_> {
         Some(self.step(Some(above), Found { by, ..found }))
     }
 
-    /// The place of an object, wherever the pass is.
+    /// Returns the place of an object, independently of the current position.
     fn place_of(&mut self, object: ObjectIndex, adoptions: usize) -> Option<Above> {
         let tree = &self.graph.tree;
         let mut chain = vec![object];
@@ -589,7 +589,7 @@ impl Builder<'_> {
     }
 }
 
-/// The field that is it, by number.
+/// Returns the index of the first field that matches.
 fn position(mut fields: impl Iterator<Item = bool>) -> HeldBy {
     let at = fields.position(|is_it| is_it).and_then(|at| u32::try_from(at).ok());
     at.map_or(HeldBy::Unknown, HeldBy::Field)

@@ -1,4 +1,4 @@
-//! Places in words.
+//! Places as text.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::labels::{Label, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
-/// Maximum number of keys of a path that are omitted one at a time; those after are omitted with the last.
+/// Maximum number of keys of a path that are omitted one at a time; later ones are omitted with the last.
 const MAX_KEYS_APART: usize = 4;
 
 /// Display of map keys.
@@ -25,7 +25,7 @@ impl Aligned {
         self.words(place, |name| name, self.shown())
     }
 
-    /// A place in one line. Classes have no packages but in static fields.
+    /// Returns a place on one line. Class names have no package except in static fields.
     pub fn text(&self, place: u32) -> String {
         self.words(place, simple, self.shown()).join(ARROW)
     }
@@ -39,7 +39,7 @@ impl Aligned {
         self.words(place, simple, Keys::Hidden).join(ARROW)
     }
 
-    /// The keys of a place, from the top.
+    /// Returns the keys of a place, from the top.
     pub fn keys(&self, place: u32) -> Vec<&str> {
         let via = |place| match &self.label(place).via {
             Via::ValueOf(key) if !self.hides_values => Some(&**key),
@@ -48,8 +48,8 @@ impl Aligned {
         self.path(place).into_iter().filter_map(via).collect()
     }
 
-    /// A place in one line, as [`Aligned::text`] first, then without some keys or all: compared with another dump, keys that
-    /// are no names are left out.
+    /// Returns a place on one line, first as [`Aligned::text`] does, then without some keys or all: in comparison with
+    /// another dump, keys that are not names are omitted.
     pub fn spellings(&self, place: u32) -> Vec<String> {
         let words = self.words(place, simple, Keys::Shown);
         let mut keys: Vec<usize> = Vec::new();

@@ -1,6 +1,6 @@
-//! Going through what a collection holds.
+//! Iteration over the contents of collections.
 //!
-//! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
+//! Every walk ends: it takes no more steps than the dump has objects, and cyclic chains stop at the repetition.
 
 use hprof_parser::{BasicType, ObjectId, be_value};
 
@@ -20,7 +20,7 @@ fn reference(id: ObjectId) -> Bits {
     Bits { kind: BasicType::Object, bits: id.0 }
 }
 
-/// Returns the contents of an object of this form.
+/// Returns the contents of an object with this representation.
 pub(super) fn entries<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     object: ObjectIndex,
@@ -49,7 +49,7 @@ pub(super) fn entries<'o, 'a>(
         }
         Form::Linked { first, next, item, nulls, .. } => {
             let without = usize::from(nulls == Nulls::FirstIsNone);
-            // `head` of a ConcurrentLinkedDeque is not always the first.
+            // `head` of a ConcurrentLinkedDeque is not always the first node.
             let start = match nulls {
                 Nulls::None => chain(objects, field(first), "prev").last(),
                 _ => objects_in(objects, field(first)).next(),
@@ -67,7 +67,7 @@ pub(super) fn entries<'o, 'a>(
             let tables = [field(table), moved].into_iter();
             let entries = tables.flat_map(move |table| buckets(objects, table, key, value, most));
             let entries = entries.filter(move |entry| !is_concurrent || entry.value.bits != 0);
-            // Android's, until 6.
+            // Android up to 6.
             let of_null = objects_in(objects, field("entryForNullKey"));
             let of_null = of_null.filter_map(move |node| entry(objects, node, key, value));
             Box::new(entries.chain(of_null))
@@ -122,7 +122,7 @@ pub(super) fn entries<'o, 'a>(
         Form::Numbers(name) => Box::new(numbers(objects, field(name)).map(value)),
         Form::EnumBits => {
             let elements = field("elements");
-            // A long, or an array of them.
+            // A long, or an array of longs.
             let one = elements.filter(|elements| elements.kind == BasicType::Long);
             let words = one.into_iter().chain(numbers(objects, elements));
             let bits = words.flat_map(|word| (0..u64::BITS).map(move |bit| word.bits & (1 << bit) != 0));
@@ -135,7 +135,7 @@ pub(super) fn entries<'o, 'a>(
     }
 }
 
-/// The IDs in an array that a field refers to.
+/// Returns the IDs in an array that a field refers to.
 pub(super) fn ids<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
@@ -144,7 +144,7 @@ pub(super) fn ids<'o, 'a>(
     ids.into_iter().flatten()
 }
 
-/// The IDs in an array that a field refers to, two and two.
+/// Returns the IDs in an array that a field refers to, in pairs.
 fn pairs<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
@@ -153,7 +153,7 @@ fn pairs<'o, 'a>(
     std::iter::from_fn(move || Some((ids.next()?, ids.next()?)))
 }
 
-/// The numbers in an array that a field refers to.
+/// Returns the numbers in an array that a field refers to.
 fn numbers<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
@@ -165,7 +165,7 @@ fn numbers<'o, 'a>(
     elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))
 }
 
-/// The entries of a table of chains of nodes; `most` of them at most.
+/// Returns the entries of a table of chains of nodes, at most `most`.
 fn buckets<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
@@ -177,7 +177,7 @@ fn buckets<'o, 'a>(
     nodes.filter_map(move |node| entry(objects, node, key, value))
 }
 
-/// The nodes of a table of chains of nodes.
+/// Returns the nodes of a table of chains of nodes.
 pub(super) fn table_nodes<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
@@ -185,18 +185,18 @@ pub(super) fn table_nodes<'o, 'a>(
     let heads = ids(objects, table).filter(|id| !id.is_null());
     heads.flat_map(move |head| {
         let head = objects.object(reference(head));
-        // A TreeBin of a ConcurrentHashMap stands before its nodes.
+        // A TreeBin of a ConcurrentHashMap comes before its nodes.
         let first = head.and_then(|head| objects.field(head, "first"));
         chain(objects, first.or(head.map(|head| reference(id_of(objects, head)))), "next")
     })
 }
 
-/// The key and the value of a node.
+/// Returns the key and the value of a node.
 fn entry(objects: &ObjectReader<'_>, node: ObjectIndex, key: &str, value: &str) -> Option<Entry> {
     Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
 }
 
-/// The object that a field refers to.
+/// Returns the object that a field refers to.
 fn objects_in(objects: &ObjectReader<'_>, field: Option<Bits>) -> impl Iterator<Item = ObjectIndex> + use<> {
     field.and_then(|field| objects.object(field)).into_iter()
 }
@@ -205,18 +205,18 @@ fn id_of(objects: &ObjectReader<'_>, object: ObjectIndex) -> ObjectId {
     objects.graph.objects.addresses.id_of(object).unwrap_or_default()
 }
 
-/// Linked nodes, from the one that a field refers to.
+/// Returns linked nodes, starting with the one that a field refers to.
 pub(super) fn chain<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     first: Option<Bits>,
     next: &'static str,
 ) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
     let first = first.and_then(|first| objects.object(first));
-    // Brent: a node that the walk comes back to is compared with one that it passed at a power of two.
+    // Brent's algorithm: each node is compared with the one at the last power of two of steps.
     let (mut mark, mut steps, mut power) = (first, 0u32, 1u32);
     std::iter::successors(first, move |node| {
         let next = objects.reference(*node, next)?;
-        // Some lists are rings, in which the first node holds no element.
+        // Some lists are rings whose first node holds no element.
         if Some(next) == mark || Some(next) == first {
             return None;
         }
@@ -228,17 +228,17 @@ pub(super) fn chain<'o, 'a>(
     })
 }
 
-/// A binary tree, in the order of its keys.
+/// Iterator over a binary tree, in the order of its keys.
 struct Tree<'o, 'a> {
     objects: &'o ObjectReader<'a>,
-    /// Nodes whose left side is done, and which are not.
+    /// Nodes whose left subtree is finished, but not the nodes themselves.
     open: Vec<ObjectIndex>,
     next: Option<ObjectIndex>,
-    /// Steps that may be taken.
+    /// Remaining number of steps.
     left: u32,
 }
 
-/// A balanced tree of 2^64 nodes is less deep.
+/// Maximum depth: a balanced tree of 2^64 nodes is less deep.
 const DEEPEST: usize = 128;
 
 impl<'o, 'a> Tree<'o, 'a> {
@@ -267,17 +267,18 @@ impl Iterator for Tree<'_, '_> {
     }
 }
 
-/// The lowest level of a ConcurrentSkipListMap.
+/// Returns the lowest level of a ConcurrentSkipListMap.
 fn skips<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     top: Option<Bits>,
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
-    // `head` is the topmost index; below it, by `down`, the lowest one; its node is the list's first, without a key.
+    // `head` is the topmost index; following `down` leads to the lowest one; its node is the first of the list, without
+    // a key.
     let lowest = chain(objects, top, "down").last();
     let first = lowest.and_then(|index| objects.field(index, "node"));
     let entries = chain(objects, first, "next").filter_map(move |node| {
         let key = objects.field(node, "key").filter(|key| key.bits != 0)?;
-        // `value` until JDK 8.
+        // `value` up to JDK 8.
         let value = objects.field(node, "val").or_else(|| objects.field(node, "value"))?;
         Some(Entry { key: Some(key), value })
     });

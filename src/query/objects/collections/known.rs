@@ -1,20 +1,20 @@
-//! The classes that are known, and how their instances are read.
+//! Known collection classes, and how their instances are read.
 
 use super::Kind;
 
 /// Representation of the contents of a collection class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
-    /// An array; its first elements, or all.
+    /// An array: its first elements, or all.
     Array {
         /// Field of the array.
         array: &'static str,
         /// Field of the number of elements.
         size: Option<&'static str>,
     },
-    /// An array as a table, in which null is no element.
+    /// An array as a table; null is not an element.
     Scattered(&'static str),
-    /// An array used round about, from `head` on and up to `tail`.
+    /// A circular array, from `head` to `tail` (exclusive).
     Ring,
     /// Linked nodes.
     Linked {
@@ -40,18 +40,18 @@ pub(super) enum Form {
         /// Field of the number of entries.
         size: Option<&'static str>,
     },
-    /// LinkedHashMap: its nodes in the order in which they were added.
+    /// LinkedHashMap: its nodes in insertion order.
     Chained,
-    /// ConcurrentHashMap until JDK 7: a table of tables.
+    /// ConcurrentHashMap up to JDK 7: a table of tables.
     Segments,
-    /// An array in which keys and values take turns.
+    /// An array with alternating keys and values.
     Dense {
-        /// Field of the array of keys and values by turns, one pair after another.
+        /// Field of the array of alternating keys and values.
         table: &'static str,
         /// Field of the number of pairs.
         size: &'static str,
     },
-    /// Pairs, in which null is no key.
+    /// Alternating keys and values; null is not a key.
     Pairs {
         /// Field of the array.
         table: &'static str,
@@ -69,13 +69,13 @@ pub(super) enum Form {
     Skips,
     /// EnumMap: constants and their values in two arrays.
     Enums,
-    /// Elements in fields; what is null is no element.
+    /// Elements in fields; null is not an element.
     Fields(&'static [&'static str]),
     /// One key and one value, in fields.
     Keyed([&'static str; 2]),
     /// One value in a field.
     Value(&'static str),
-    /// Nothing.
+    /// No elements.
     Empty,
     /// Another collection in a field.
     Wraps(&'static str),
@@ -83,11 +83,11 @@ pub(super) enum Form {
     KeysOf(&'static str),
     /// The values of another collection in a field.
     ValuesOf(&'static str),
-    /// A part of another collection in a field, from `offset` on, `size` elements.
+    /// A part of another collection in a field: `size` elements from `offset`.
     PartOf(&'static str),
     /// An array of numbers.
     Numbers(&'static str),
-    /// An array used round about: from `takeIndex` on, `count` elements.
+    /// A circular array: `count` elements from `takeIndex`.
     Round,
     /// An EnumSet: the constants of `universe` whose bits are set in `elements`.
     EnumBits,
@@ -96,11 +96,11 @@ pub(super) enum Form {
 /// Meaning of a null element in a node of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
-    /// That null is an element.
+    /// Null is an element.
     Elements,
-    /// The same, but for the first node, which holds nothing.
+    /// Null is an element, except in the first node, which holds nothing.
     FirstIsNone,
-    /// No element: queues of java.util.concurrent start with such a node, and leave some in place.
+    /// Null is not an element: queues of java.util.concurrent start with such a node, and leave some in place.
     None,
 }
 
@@ -113,10 +113,10 @@ const fn array(array: &'static str, size: &'static str) -> Form {
 const fn whole(array: &'static str) -> Form {
     Array { array, size: None }
 }
-/// JDK's wrappers of collections.
+/// Wrappers of collections in the JDK.
 const WRAPPED: Form = Wraps("c");
 
-/// Classes, what they are, and how they are read.
+/// Classes, their kind, and how they are read.
 pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.ArrayList", Kind::List, array("elementData", "size")),
     ("java.util.Arrays$ArrayList", Kind::List, whole("a")),
@@ -177,7 +177,7 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
         Kind::Map,
         Buckets { table: "table", key: "key", value: "value", size: Some("count") },
     ),
-    // Until JDK 8 a Hashtable like any other: the field is missing.
+    // Up to JDK 8 an ordinary Hashtable: the field is missing.
     ("java.util.Properties", Kind::Map, Wraps("map")),
     (
         "java.util.WeakHashMap",
@@ -245,7 +245,7 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("android.util.SparseArray", Kind::List, array("mValues", "mSize")),
 ];
 
-/// Other ways in which older versions do it: taken if the first has a field that is not there.
+/// Representations in older versions, used if the newer one has a field that does not exist.
 pub(super) const OLDER: &[(&str, Kind, Form)] = &[
     (
         "java.util.LinkedList",
@@ -253,7 +253,7 @@ pub(super) const OLDER: &[(&str, Kind, Form)] = &[
         Linked { first: "header", next: "next", item: "element", size: "size", nulls: Nulls::FirstIsNone },
     ),
     ("java.util.concurrent.ConcurrentHashMap", Kind::Map, Segments),
-    // Android until 6.
+    // Android up to 6.
     ("java.util.ArrayList", Kind::List, array("array", "size")),
     (
         "java.util.LinkedList",
@@ -262,12 +262,12 @@ pub(super) const OLDER: &[(&str, Kind, Form)] = &[
     ),
     ("java.util.HashSet", Kind::Set, KeysOf("backingMap")),
     ("java.util.TreeSet", Kind::Set, KeysOf("backingMap")),
-    // Until JDK 8.
+    // Up to JDK 8.
     ("java.util.ArrayList$SubList", Kind::List, PartOf("this$0")),
     ("java.util.SubList", Kind::List, PartOf("l")),
 ];
 
-/// Static fields whose objects stand for something that cannot be kept as it is: null, or for the first that there is
+/// Static fields whose objects represent something that cannot be stored as such: null, or for the first that there is
 /// nothing.
 pub(super) const MASKS: [(&str, &str); 4] = [
     ("java.util.ImmutableCollections", "EMPTY"),
@@ -277,7 +277,7 @@ pub(super) const MASKS: [(&str, &str); 4] = [
 ];
 
 impl Form {
-    /// A field that the class must have to be read like this.
+    /// Returns the field that the class must have to be read like this.
     pub(super) fn needs(self) -> Option<&'static str> {
         Some(match self {
             Array { array, .. } | Scattered(array) => array,

@@ -22,9 +22,9 @@ use known::{Form, KNOWN, MASKS, OLDER};
 /// Kind of a collection, as seen by its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Elements with places: lists, queues, arrays inside of wrappers.
+    /// Elements with indices: lists, queues, arrays in wrappers.
     List,
-    /// Elements without places.
+    /// Elements without indices.
     Set,
     /// Keys and values.
     Map,
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// An element, or an entry of a map. Values are references, null among them, but for holders of numbers.
+/// An element, or an entry of a map. Values are references, possibly null, except for holders of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The key, in maps.
+    /// Key, in maps.
     pub key: Option<Bits>,
-    /// The element, or the value.
+    /// Element, or value of a map.
     pub value: Bits,
 }
 
@@ -62,15 +62,15 @@ pub struct Collection {
     pub size: Option<u64>,
     form: Form,
     object: ObjectIndex,
-    /// The class that says how it is read, of which the object may be an instance of a subclass.
+    /// Class that determines how it is read; the object may be an instance of a subclass.
     class: ClassNumber,
-    /// The part of the entries of the underlying map that is its elements.
+    /// Part of the underlying map's entries that is its elements.
     of_entries: OfEntries,
-    /// Elements that are left out at the start, and how many are taken then.
+    /// Number of elements omitted at the start, and number of elements taken then.
     part: (usize, usize),
 }
 
-/// The part of the entries of a map that is elements.
+/// Part of a map's entries that is the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OfEntries {
     All,
@@ -78,13 +78,13 @@ enum OfEntries {
     Values,
 }
 
-/// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
+/// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
-/// Maximum length in bytes of field names that determine how a class stores its elements; longer ones are not examined.
+/// Maximum length in bytes of field names that determine how a class stores its elements; longer ones are ignored.
 const LONGEST_FIELD: usize = 32;
 
-/// Cells of a ConcurrentHashMap that are added up. The JVM makes no more than there are processors.
+/// Maximum number of cells of a ConcurrentHashMap that are summed. The JVM creates no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
 
 /// Properties of a known class.
@@ -95,7 +95,7 @@ type Known = (Kind, Form, ClassNumber);
 pub struct Forms {
     /// By class number: how instances are read.
     by_class: Vec<Option<Known>>,
-    /// Objects that stand for something that cannot be kept as it is; null if the dump has none.
+    /// Objects that represent something that cannot be stored as such; null if the dump has none.
     masks: [ObjectId; MASKS.len()],
 }
 
@@ -103,13 +103,13 @@ pub struct Forms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClass {
     pub(crate) kind: Kind,
-    /// The field of the collection that they stand on.
+    /// Field of the collection that they wrap.
     pub(crate) wraps: Option<&'static str>,
-    /// `true` if it is no class that extends a known one.
+    /// `true` if the class itself is known, rather than a superclass.
     pub(crate) is_known_itself: bool,
 }
 
-/// Knows the collections of a dump.
+/// Reader of the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
     objects: &'o ObjectReader<'a>,
@@ -121,7 +121,7 @@ impl Forms {
     pub fn new(objects: &ObjectReader<'_>) -> Self {
         let summary = objects.summary;
         let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
-        // By name of a field: whether a class has it, itself or from a class above. Thousands of classes above one another
+        // By field name: `true` if a class has the field, declared or inherited. Thousands of classes above one another
         // may have the name of a collection.
         let mut having: FxHashMap<&[u8], Vec<bool>> = FxHashMap::default();
         for (name, kind, form) in KNOWN.iter().chain(OLDER) {
@@ -149,7 +149,7 @@ impl Forms {
             Some((*kind, *form, number))
         });
         let own: Vec<Option<Known>> = own.collect();
-        // A class is read like its nearest superclass that is known.
+        // A class is read like its nearest known superclass.
         let by_class = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.is_named(row, class));
@@ -159,8 +159,8 @@ impl Forms {
         Self { by_class, masks }
     }
 
-    /// Returns the representation of the instances of a class, if they are collections: whether they only wrap another
-    /// one, and whether the class itself is known, rather than a superclass.
+    /// Returns the representation of the instances of a class, if they are collections: the collection that they wrap,
+    /// if any, and whether the class itself is known.
     pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
         let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
         let wraps = match form {
@@ -174,17 +174,17 @@ impl Forms {
 }
 
 impl<'o, 'a> Collections<'o, 'a> {
-    /// The collections among these objects.
+    /// Creates a reader of the collections among these objects.
     pub fn new(objects: &'o ObjectReader<'a>) -> Self {
         Self::with(objects, Arc::new(Forms::new(objects)))
     }
 
-    /// The same, with what is known of the classes already.
+    /// Like [`Self::new`], with representations that were determined before.
     pub fn with(objects: &'o ObjectReader<'a>, forms: Arc<Forms>) -> Self {
         Self { objects, forms }
     }
 
-    /// The collection that an object is, if it is one.
+    /// Returns the collection that an object is, if it is one.
     pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);
@@ -239,7 +239,7 @@ impl<'o, 'a> Collections<'o, 'a> {
             | Form::Tree { size, .. } => number(size),
             Form::Chained => number("size"),
             Form::Round => number("count"),
-            // A ConcurrentHashMap counts in several places.
+            // A ConcurrentHashMap counts in several cells.
             Form::Buckets { size: None, .. } => {
                 let cells = field("counterCells");
                 let cells = iterate::ids(self.objects, cells).take(MAX_CELLS).filter_map(|id| {
@@ -253,15 +253,15 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
     }
 
-    /// Returns the number of elements of a collection, if that is available without iterating over them, also for one
-    /// that does not store its size as a number.
+    /// Returns the number of elements of a collection, if that is available without iterating over them, even if it is
+    /// not stored as a number.
     pub fn count(&self, collection: &Collection) -> Option<u64> {
         let Collection { object, class, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len() as u64);
         collection.size.or_else(|| match collection.form {
-            // The queues of java.util.concurrent count in an AtomicInteger, if at all.
+            // Queues of java.util.concurrent count in an AtomicInteger, if at all.
             Form::Linked { size, .. } => {
                 let count = self.objects.field(self.objects.object(field(size)?)?, "value")?;
                 u64::try_from(count.integer()?).ok()
@@ -276,7 +276,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         })
     }
 
-    /// The length of the array that a map's entries are found by, if it has one.
+    /// Returns the length of the array by which a map's entries are found, if it has one.
     pub(crate) fn slots(&self, collection: &Collection) -> Option<usize> {
         let (Form::Buckets { table, .. } | Form::Dense { table, .. } | Form::Pairs { table, .. }) =
             collection.form
@@ -287,7 +287,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         Some(self.objects.ids(self.objects.object(table)?)?.len())
     }
 
-    /// The nodes in the table of a map, each of which has an entry.
+    /// Returns the nodes in the table of a map, each of which has an entry.
     pub(crate) fn nodes(
         &self,
         collection: &Collection,
@@ -297,7 +297,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// Iterates over its contents.
+    /// Iterates over the contents of a collection.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
@@ -318,5 +318,5 @@ impl<'o, 'a> Collections<'o, 'a> {
     }
 }
 
-/// Null.
+/// The null reference.
 const NULL: Bits = Bits { kind: BasicType::Object, bits: 0 };

@@ -1,8 +1,8 @@
-//! Use of a collection's array, and the size that it would need: what can be saved.
+//! Use of a collection's array, and the size that it would need: possible savings.
 //!
-//! Only of the collections of `java.util`, and Android's, which a program can replace by others: a subclass may have state
-//! of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
-//! small as can be; both are known here for their arrays alone.
+//! Covers only the collections of `java.util` and of Android, which a program can replace by others: a subclass may
+//! have state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections
+//! are as small as possible; for both, only their arrays are known here.
 
 use super::known::Form;
 use super::{Collections, Entry, Forms, Known, NULL, iterate};
@@ -11,29 +11,30 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 
-/// Fields of a collection, with those of its superclasses: none has as many.
+/// Maximum number of fields of a collection, including its superclasses: none has as many.
 const MAX_FIELDS: usize = 64;
-/// The load factor of hash tables that do not state one.
+/// Load factor of hash tables that do not store one.
 const LOAD_FACTOR: f32 = 0.75;
 
 /// Number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// One for each.
+    /// One per element.
     Slots,
-    /// One for each, and one that stays empty.
+    /// One per element, and one that stays empty.
     Ring,
-    /// A power of two, and no more elements than that times the load factor.
+    /// A power of two; the elements are at most that times the load factor.
     Hash,
-    /// A power of two, and fewer elements than that times the load factor: it grows when it holds as many.
+    /// A power of two; the elements are fewer than that times the load factor, since the table grows when it reaches
+    /// that number.
     HashBelow,
-    /// Likewise, with any number.
+    /// Like `HashBelow`, with any number of slots.
     AnyHash,
-    /// Two for each of a power of two that is at least one and a half times the number of elements, and four.
+    /// Twice a power of two that is at least one and a half times the number of elements, and at least four.
     Identity,
-    /// Two for each.
+    /// Two per element.
     Dense,
-    /// As many as it has.
+    /// As many as the array has.
     All,
 }
 
@@ -54,7 +55,7 @@ impl Needs {
             Self::Hash => power_of_two(&fits),
             Self::HashBelow => power_of_two(&fits_below),
             Self::AnyHash => {
-                // The estimate may be one off: the JVM multiplies in 32 bits.
+                // The estimate may be off by one: the JVM multiplies in 32 bits.
                 #[allow(
                     clippy::cast_precision_loss,
                     clippy::cast_possible_truncation,
@@ -80,54 +81,56 @@ impl Needs {
 pub(crate) enum Count {
     /// In a field.
     Number(Place),
-    /// By where a ring starts and ends.
+    /// By the start and end of a ring.
     Between(Place, Place),
-    /// In a field and in cells, of which there are none if the other field is null.
+    /// In a field and in cells; there are no cells if the other field is null.
     Cells(Place, Place),
     /// By the length of its array.
     Length,
-    /// By its entries alone.
+    /// Only by iterating over the entries.
     Entries,
 }
 
 /// Memory use of the instances of a class.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// `true` if it counts: a list, set, map or deque that a program may have made too large or in vain.
+    /// `true` if it counts as waste: a list, set, map or deque that a program may have created too large or for
+    /// nothing.
     pub(crate) is_counted: bool,
-    /// The collection that it is only a wrapper of.
+    /// Collection that it merely wraps.
     pub(crate) wraps: Option<Place>,
-    /// Place of the array.
+    /// Location of the array.
     pub(crate) array: Option<Place>,
     /// Number of slots of the array that it needs.
     pub(crate) needs: Needs,
     pub(crate) count: Count,
-    /// Place of the load factor.
+    /// Location of the load factor.
     pub(crate) load: Option<Place>,
     /// `true` if its elements are in chains of nodes by hash.
     pub(crate) is_hash: bool,
     /// `true` if it is a LinkedList.
     pub(crate) is_linked: bool,
-    /// `true` if it consists of itself and its array: it refers to nothing else.
+    /// `true` if it consists only of itself and its array: it references nothing else.
     pub(crate) is_plain: bool,
 }
 
 impl Usage {
-    /// The load factor that an instance states.
+    /// Returns the load factor that an instance stores.
     pub(crate) fn load_factor(&self, objects: &ObjectReader<'_>, fields: &[u8]) -> Option<f32> {
         objects.value_at(fields, self.load?).filter(|load| load.kind == BasicType::Float).map(Bits::as_float)
     }
 }
 
 impl Forms {
-    /// By class number: how the class uses memory, if it is a collection. Only the JDK's and Android's own count.
+    /// Returns, by class number, how the class uses memory, if it is a collection. Only the JDK's and Android's own
+    /// count.
     pub(crate) fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
         let of_class = |(number, known): (u32, &Option<Known>)| {
             let class = ClassNumber(number);
             let name = summary.class_name(summary.class(class)?);
             let is_library = name.starts_with("java.util.") || name.starts_with("android.util.");
             let usage = usage(summary, class, (*known)?)?;
-            // One that extends it, a program's or the JDK's, may have state of its own.
+            // A subclass, of a program or of the JDK, may have state of its own.
             Some(Usage { is_counted: usage.is_counted && is_library, ..usage })
         };
         (0u32..).zip(&self.by_class).map(of_class).collect()
@@ -184,7 +187,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             let is_counted = !name.starts_with("java.lang.");
             let needs = match name {
                 "java.util.Hashtable" => Needs::AnyHash,
-                // WeakHashMap in older JDKs: in new ones at the very limit it could do with half of that.
+                // WeakHashMap in older JDKs; in newer ones, half of that would be enough at the very limit.
                 "java.util.concurrent.ConcurrentHashMap" | "java.util.WeakHashMap" => Needs::HashBelow,
                 _ => Needs::Hash,
             };
@@ -217,7 +220,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
         Form::Enums => Usage { array: place("vals"), count: number("size"), ..none },
         Form::Skips | Form::Segments | Form::EnumBits => none,
         Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) => {
-            // A map's views are its own.
+            // A map's views belong to the map.
             let is_view = name.contains('$')
                 && !name.starts_with("java.util.Collections$")
                 && !name.ends_with("$KeySetView");
@@ -236,15 +239,15 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
     })
 }
 
-/// Segments of a ConcurrentHashMap until JDK 7 that are added up: 16 where a program says nothing.
+/// Maximum number of segments of a ConcurrentHashMap up to JDK 7 that are summed: the default is 16.
 const MAX_SEGMENTS: usize = 64;
 /// Maximum number of nodes of a skip list examined, and of levels above it.
 const MAX_NODES: usize = 4;
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {
-    /// Returns the number of elements of a collection that does not count them, 2 for more: in a few steps, whatever
-    /// the dump contains.
+    /// Returns the number of elements of a collection that does not store it, 2 for more: in a few steps, whatever the
+    /// dump contains.
     pub(crate) fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);
@@ -303,7 +306,7 @@ impl Collections<'_, '_> {
         }
     }
 
-    /// Returns the entry of a collection that has one, in a few steps besides a look at its own table.
+    /// Returns the only entry of a collection with one entry, in a few steps besides a scan of its own table.
     pub(crate) fn only_entry(&self, object: ObjectIndex) -> Option<Entry> {
         let (_, form, class) = self.form(object)?;
         let field = |node, name| self.objects.field(node, name);
@@ -328,14 +331,14 @@ impl Collections<'_, '_> {
                     value: field(node, "val").or_else(|| field(node, "value"))?,
                 })
             }
-            // Constants are held by their class.
+            // Enum constants are held by their class.
             Form::EnumBits => Some(Entry { key: None, value: NULL }),
             Form::Segments | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
             _ => iterate::entries(self.objects, object, class, form).next(),
         }
     }
 
-    /// The first nodes of the lowest level of a skip list.
+    /// Returns the first nodes of the lowest level of a skip list.
     fn lowest_nodes(&self, object: ObjectIndex, class: ClassNumber) -> Vec<ObjectIndex> {
         let head = self.objects.field_of(object, class, "head");
         let lowest = iterate::chain(self.objects, head, "down").take(MAX_LEVELS).last();

@@ -1,4 +1,4 @@
-//! Expressions, from OR down to names and numbers.
+//! Parser of expressions, from OR down to names and numbers.
 
 use super::Parser;
 use super::is_keyword;
@@ -7,11 +7,11 @@ use crate::oql::lexer::{self, Kind};
 use crate::oql::names;
 use crate::oql::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
 
-/// Steps of a path: each of them is taken for each row.
+/// Maximum number of steps of a path: each of them is evaluated for each row.
 const MAX_STEPS: usize = 1000;
 
 impl Parser<'_> {
-    /// A node that started at `start` and ends here.
+    /// Creates a node from `start` to the current position.
     fn done(&self, start: usize, expression: Expression) -> Node {
         Node { start, end: self.end(), expression }
     }
@@ -24,7 +24,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Nodes with one of these words between them; one alone is itself.
+    /// Parses nodes separated by one of these words; a single one is returned as is.
     fn list(
         &mut self,
         words: &[&str],
@@ -46,7 +46,7 @@ impl Parser<'_> {
 
     fn not(&mut self) -> Result<Node, Wrong> {
         let start = self.start();
-        // As many as there are: the last of `NOT NOT x` says it all.
+        // Any number of them: only the parity counts.
         let mut is_negated = false;
         while self.takes_word("not") || self.takes("!") {
             is_negated = !is_negated;
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
     }
 
-    /// LIKE, IN, `instanceof` and `implements`, if there is one.
+    /// Parses LIKE, IN, `instanceof` and `implements`, if present.
     fn membership(&mut self, start: usize, left: Node) -> Result<Node, Wrong> {
         let is_negated = self.is_word(0, "not") && (self.is_word(1, "like") || self.is_word(1, "in"));
         self.at += usize::from(is_negated);
@@ -162,7 +162,7 @@ impl Parser<'_> {
         while self.takes("-") {
             is_negated = !is_negated;
         }
-        // The least long, whose number without the sign is none.
+        // The smallest long: without the sign, the number is not a long.
         if is_negated && *self.peek() == Kind::Whole(1 << 63) {
             self.step();
             return Ok(self.done(start, Expression::Whole(i64::MIN)));
@@ -229,7 +229,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Path(Box::new(root), steps)))
     }
 
-    /// What stands between brackets, and the closing one.
+    /// Parses arguments in brackets, including the closing one.
     fn arguments(&mut self) -> Result<Vec<Node>, Wrong> {
         let mut arguments = Vec::new();
         if self.takes(")") {
@@ -277,7 +277,7 @@ impl Parser<'_> {
         Ok(self.done(start, expression))
     }
 
-    /// A name, or a call of a function.
+    /// Parses a name, or a function call.
     fn named(&mut self, start: usize) -> Result<Node, Wrong> {
         let name = self.name_at(0).unwrap_or_default();
         let lower = name.to_ascii_lowercase();

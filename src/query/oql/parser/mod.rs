@@ -1,7 +1,7 @@
-//! Tokens as a syntax tree.
+//! Conversion of tokens to a syntax tree.
 //!
 //! Nesting is bounded, so that no query overflows the stack: each level costs a dozen calls here and a few where the
-//! tree is walked. What repeats on one level (AND, OR, sums, the steps of a path, UNION) is a list.
+//! tree is walked. Repetitions on one level (AND, OR, sums, the steps of a path, UNION) are lists.
 
 use super::MAX_LEN;
 use super::error::Wrong;
@@ -11,10 +11,10 @@ use super::tree::Union;
 mod expression;
 mod statement;
 
-/// Brackets, functions and queries inside one another.
+/// Maximum nesting depth of brackets, functions and queries.
 const MAX_DEPTH: u32 = 48;
 
-/// Words that no alias can be.
+/// Words that cannot be aliases.
 const KEYWORDS: &[&str] = &[
     "select",
     "from",
@@ -41,7 +41,7 @@ const KEYWORDS: &[&str] = &[
     "desc",
 ];
 
-/// The tree of a query.
+/// Parses a query into its tree.
 pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     if text.len() > MAX_LEN {
         return Err(Wrong::new(0, "the query is longer than 1 MiB"));
@@ -76,12 +76,12 @@ impl<'t> Parser<'t> {
         self.kind(0)
     }
 
-    /// Where the next token starts.
+    /// Returns the start offset of the next token.
     fn start(&self) -> usize {
         self.token(0).map_or(self.text.len(), |token| token.start)
     }
 
-    /// Where the last token ended.
+    /// Returns the end offset of the last token.
     fn end(&self) -> usize {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.end)
     }
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
                 format!("found `{text}`")
             }
         };
-        // The end is behind the last word, not behind what is empty after it.
+        // The end is after the last word, not after trailing white space.
         let at = if *self.peek() == Kind::End { self.end() } else { self.start() };
         Wrong::new(at, format!("expected {what}, {found}"))
     }

@@ -1,4 +1,4 @@
-//! Queries: SELECT, FROM and what follows them.
+//! Parser of queries: SELECT, FROM and the clauses after them.
 
 use super::{Parser, is_keyword};
 use crate::oql::error::Wrong;
@@ -6,7 +6,7 @@ use crate::oql::lexer::{self, Kind};
 use crate::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
 use hprof_parser::ObjectId;
 
-/// Columns of a SELECT, and what is grouped and sorted by.
+/// Maximum number of columns of a SELECT, and of grouping and sort keys.
 const MAX_COLUMNS: usize = 1000;
 
 impl Parser<'_> {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
+    /// Parses `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
     pub(super) fn class_name(&mut self) -> Result<String, Wrong> {
         let start = self.start();
         while self.takes("[") {}
@@ -178,7 +178,7 @@ impl Parser<'_> {
     }
 }
 
-/// What an expression behind FROM means: `${snapshot}.getClasses()` are all classes.
+/// Returns the meaning of an expression after FROM: `${snapshot}.getClasses()` stands for all classes.
 fn value(node: Node) -> Source {
     if let Expression::Path(base, steps) = &node.expression
         && base.expression == Expression::Snapshot
