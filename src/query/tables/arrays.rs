@@ -23,13 +23,13 @@ const RETAINED: usize = 6;
 const COLUMNS: Columns =
     Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 
-/// A row an array.
+/// Table with a row for each array.
 pub(super) struct Arrays<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),

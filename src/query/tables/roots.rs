@@ -8,13 +8,13 @@ use super::{
 };
 use crate::dictionary::names;
 
-/// A row a root.
+/// Table with a row for each root.
 pub(super) struct Roots<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "roots".into(),

@@ -12,7 +12,7 @@ use crate::strings::contents::hash;
 use crate::tables::strings::SEED;
 use hprof_index::model::problem::Severity;
 
-/// What `dumps` has.
+/// Returns the definition of `dumps`.
 pub(super) fn definition() -> Definition {
     let unknown = "the dump does not say";
     Definition {
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The one row of `dumps`.
+/// Makes the row of `dumps`.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
@@ -98,7 +98,7 @@ pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     Ok(())
 }
 
-/// What `properties` has.
+/// Returns the definition of `properties`.
 pub(super) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
@@ -108,7 +108,7 @@ pub(super) fn properties() -> Definition {
     }
 }
 
-/// The rows of `properties`.
+/// Makes the rows of `properties`.
 pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -118,7 +118,7 @@ pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Res
     Ok(())
 }
 
-/// What `labels` has.
+/// Returns the definition of `labels`.
 pub(super) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
@@ -128,7 +128,7 @@ pub(super) fn labels() -> Definition {
     }
 }
 
-/// The rows of `labels`.
+/// Makes the rows of `labels`.
 pub(super) fn make_labels(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();

@@ -8,7 +8,7 @@ use crate::dictionary::names;
 use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
 use crate::recordings::percent::hundredths;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let no_path = "there is no such field on a path to it";
     let no_traces = "the dump has no allocation traces";
@@ -53,7 +53,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
+/// Makes the rows.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {

@@ -7,7 +7,7 @@ use super::Rows;
 use crate::dictionary::names;
 use crate::waste::{FieldSum, GroupBy, Question, waste};
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
@@ -28,7 +28,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
+/// Makes the rows.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let question = Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
