@@ -59,7 +59,7 @@ enum Where {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoClass {
     /// No class has this name.
-    #[error("no class has the name {name}{}", hint(like))]
+    #[error("no class named {name}{}", hint(like))]
     Unknown {
         /// Name.
         name: String,
@@ -67,7 +67,7 @@ pub enum NoClass {
         like: Vec<String>,
     },
     /// Several names differ only in case, which SQL ignores.
-    #[error("the names of several classes differ from {name} in case only: {}", by_id.join(", "))]
+    #[error("several class names differ from {name} only in case: {}", by_id.join(", "))]
     Case {
         /// Name.
         name: String,

@@ -87,7 +87,7 @@ pub enum TextError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The requested run does not exist.
-    #[error("there is no run {asked}: the file contains {}", number_of_runs(*.runs))]
+    #[error("run {asked} does not exist: the file contains {}", number_of_runs(*.runs))]
     NoSuchRun {
         /// Number of the requested run.
         asked: u32,
