@@ -37,7 +37,7 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few(),
             Column::of(names::ELEMENT).few(),
             Column::of(names::LENGTH).or_null("its record cannot be read"),

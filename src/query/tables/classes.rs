@@ -19,7 +19,7 @@ pub(super) struct Classes<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let no_object = "the dump holds no class object of it";
+    let no_object = "the dump does not contain its class object";
     Definition {
         name: "classes".into(),
         meaning: "A class: loaded, or an array class of which there are objects".into(),
@@ -28,11 +28,11 @@ pub(super) fn definition() -> Definition {
             Column::of(names::CLASS_OBJECT).or_null(no_object),
             Column::of(names::CLASS).few(),
             Column::of(names::LOADER_OBJECT).or_null("the boot loader"),
-            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
+            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not contain it"),
             Column::of(names::CLASS_NUMBER),
             Column::of(names::INSTANCES),
             Column::of(names::SHALLOW_BYTES),
-            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
+            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not contain it"),
             Column::of(names::PACKAGE).few(),
         ],
     }

@@ -21,19 +21,19 @@ pub(super) struct Fields<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let instance = "it is no static field";
+    let instance = "it is not a static field";
     Definition {
         name: "fields".into(),
         meaning: "A field that a class declares".into(),
         order: "by class; instance fields first".into(),
         columns: vec![
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few(),
             Column::of(names::NAME).few(),
             Column::of(names::TYPE).few(),
             Column::of(names::FIELD_NUMBER),
             Column::of(names::IS_STATIC),
-            Column::of(names::TARGET).or_null("it refers to nothing, or is no static field"),
+            Column::of(names::TARGET).or_null("it refers to nothing, or is not a static field"),
             Column::of(names::VALUE).or_null(instance).secret(),
         ],
     }

@@ -54,8 +54,8 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
-            Column::of(names::CLASS).few().or_null("the dump does not say"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::of(names::CLASS).few().or_null("the dump does not contain it"),
             Column::of(names::KIND).few(),
             Column::of(names::SHALLOW_BYTES),
             Column::of(names::RETAINED_BYTES).or_null(unreachable),

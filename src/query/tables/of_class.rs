@@ -231,7 +231,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         Column::of(names::CLASS).few(),
         Column::of(names::SHALLOW_BYTES),
         Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-        Column::of(names::LENGTH).or_null("it is no array"),
+        Column::of(names::LENGTH).or_null("it is not an array"),
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();
@@ -253,7 +253,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
-            .or_null("its record has none");
+            .or_null("its record does not contain it");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };
         columns.push(column);
         wants.push((slot.name, slot.kind));

@@ -23,9 +23,9 @@ pub(super) fn definition() -> Definition {
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::KIND).few(),
-            Column::of(names::THREAD).or_null("it belongs to none, or to one that is not in the dump"),
+            Column::of(names::THREAD).or_null("it belongs to no thread, or to one that is not in the dump"),
             Column::of(names::FRAME_NUMBER).or_null("it has none"),
-            Column::of(names::CLASS).few().or_null("the dump does not say"),
+            Column::of(names::CLASS).few().or_null("the dump does not contain it"),
             Column::of(names::IS_ASSUMED),
         ],
     }

@@ -129,12 +129,12 @@ struct Up {
 
 struct Climber<'s, 'a> {
     search: &'s Search<'a>,
-    /// Whether instances belong to the program, by class number.
+    /// `true` if instances belong to the program, by class number.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
     threads: ClassSet,
     loaders: ClassSet,
-    /// Whether the class belongs to the program, and inherits references from a class of the JDK, by class number.
+    /// `true` if the class belongs to the program and inherits references from a class of the JDK, by class number.
     extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
 }

@@ -16,7 +16,7 @@ pub(super) const MIN_INSTANCES: u64 = 100;
 /// Maximum number of fields of a class, with those of its superclasses, that are compared.
 const MAX_FIELDS: usize = 1 << 10;
 
-/// What to look for in the instances of a class.
+/// Action for the instances of a class.
 #[derive(Debug)]
 pub(super) enum Plan {
     Nothing,
@@ -53,12 +53,12 @@ pub(super) struct Compared {
 pub(super) struct Plans {
     /// Plans by class number.
     pub(super) of_class: Vec<Plan>,
-    /// Whether instances are read, by class number.
+    /// `true` if instances are read, by class number.
     pub(super) is_read: Vec<bool>,
     /// Compared fields that each class declares: their place after the first of these, and their number in `fields`; by
     /// class number.
     own: Vec<Vec<(Place, u32)>>,
-    /// Whether the class or a superclass declares such fields, by class number.
+    /// `true` if the class or a superclass declares such fields, by class number.
     has_compared: Vec<bool>,
     /// Compared fields.
     pub(super) fields: Vec<Compared>,

@@ -99,7 +99,7 @@ impl Palette {
 /// If `out` cannot be written; [`io::ErrorKind::InvalidInput`] if there is nothing to draw, or far too much.
 pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()> {
     if stacks.total == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there are no stacks to draw"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no stacks to draw"));
     }
     let names = folded::names(stacks);
     let mut lines = Limited(Vec::new());

@@ -14,11 +14,11 @@ use hprof_index::model::problem::Severity;
 
 /// Returns the definition of `dumps`.
 pub(super) fn definition() -> Definition {
-    let unknown = "the dump does not say";
+    let unknown = "the dump does not contain it";
     Definition {
         name: "dumps".into(),
         meaning: "The dump: one row".into(),
-        order: "there is one row".into(),
+        order: "of the dumps".into(),
         columns: vec![
             Column::of(names::NAME),
             Column::of(names::FILE),
@@ -102,7 +102,7 @@ pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
 pub(super) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
-        meaning: "A system property of the JVM that the index keeps: those that are usually no secret".into(),
+        meaning: "A system property of the JVM that the index stores: those that are usually not secret".into(),
         order: "by name".into(),
         columns: vec![Column::of(names::NAME), Column::of(names::VALUE).secret(), Column::of(names::HASH)],
     }

@@ -27,7 +27,7 @@ fn method() -> Column {
 pub(super) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
-        meaning: "Where objects of a class were allocated, as `sites` tells; empty for dumps without allocation traces".into(),
+        meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
         order: "as `sites` lists them: by live bytes, or as recorded".into(),
         columns: vec![
             Column::of(names::RANK),
@@ -73,7 +73,7 @@ pub(super) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
         meaning:
-            "How often a stack trace was found running, as `cpu` tells; empty for dumps without CPU samples"
+            "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
                 .into(),
         order: "by samples, most first".into(),
         columns: vec![
@@ -105,7 +105,7 @@ pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result
 
 /// Returns the definition of `traces`.
 pub(super) fn traces() -> Definition {
-    let unknown = "the dump does not say";
+    let unknown = "the dump does not contain it";
     Definition {
         name: "traces".into(),
         meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),

@@ -10,11 +10,11 @@ use crate::recordings::percent::hundredths;
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let no_path = "there is no such field on a path to it";
+    let no_path = "no path to it has such a field";
     let no_traces = "the dump has no allocation traces";
     Definition {
         name: "suspects".into(),
-        meaning: "A leak suspect, as `leaks` tells: an object that only GC roots dominate and that retains more than 10 percent \
+        meaning: "A leak suspect, as `leaks` shows: an object that only GC roots dominate and that retains more than 10 percent \
                   of the reachable bytes, or all other such objects of a class"
             .into(),
         order: "by retained bytes, most first".into(),
@@ -22,7 +22,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::RANK),
             Column::of(names::OBJECT).or_null("it is a group"),
             Column::of(names::CLASS).few()
-                .or_null("the dump does not say"),
+                .or_null("the dump does not contain it"),
             Column::of(names::KIND).few(),
             Column::of(names::VERDICT).few(),
             Column::of(names::WHAT).few(),
@@ -35,7 +35,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::REACHABLE_PERCENT),
             Column::of(names::ACCUMULATION_POINT_OBJECT)
                 .or_null("the members of the group have no path in common"),
-            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not say"),
+            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not contain it"),
             Column::of(names::ACCUMULATED_BYTES),
             Column::of(names::HOW).few()
                 .or_null("it is a holder"),
@@ -45,7 +45,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::IS_OWNER_STATIC).or_null(no_path),
             Column::of(names::IS_OOM_THREAD),
             Column::of(names::CONTENT_CLASS).few()
-                .or_null("it retains nothing that is known"),
+                .or_null("it retains nothing known"),
             Column::of(names::ALLOCATED_CLASS).few().or_null(no_traces),
             Column::of(names::ALLOCATION_SITE)
                 .or_null(no_traces),

@@ -76,18 +76,18 @@ pub(super) fn definition(of: Of) -> Definition {
     match of {
         Of::Threads => Definition {
             name: "threads".into(),
-            meaning: "A Thread object, as `threads` tells".into(),
+            meaning: "A Thread object, as `threads` shows".into(),
             order: "by ID".into(),
             columns: vec![
                 Column::of(names::OBJECT),
                 Column::of(names::NAME).or_null("the dump has none"),
                 Column::of(names::STATE).few().or_null(unknown),
-                Column::of(names::WAITING).few().or_null("it does not wait, or it is not known"),
+                Column::of(names::WAITING).few().or_null("it does not wait, or this is unknown"),
                 Column::of(names::CLASS).few().or_null("the dump does not name it"),
                 Column::of(names::THREAD_ID).or_null(unknown),
                 Column::of(names::IS_DAEMON).or_null(unknown),
                 Column::of(names::PRIORITY).or_null(unknown),
-                Column::of(names::THREAD_GROUP).or_null("it has none, or it is not known"),
+                Column::of(names::THREAD_GROUP).or_null("it has none, or it is unknown"),
                 Column::of(names::IS_VIRTUAL),
                 Column::of(names::IS_OUT_OF_MEMORY),
                 Column::of(names::BLOCKER).or_null("null"),
@@ -121,10 +121,10 @@ pub(super) fn definition(of: Of) -> Definition {
             name: "locals".into(),
             meaning: "An object that a thread's stack holds; of a frame each once for each kind of root"
                 .into(),
-            order: "by thread; frames innermost first, what is in no frame last".into(),
+            order: "by thread; frames innermost first, objects in no frame last".into(),
             columns: vec![
                 Column::of(names::THREAD),
-                Column::of(names::FRAME_NUMBER).or_null("it is in no frame that is known"),
+                Column::of(names::FRAME_NUMBER).or_null("it is in no known frame"),
                 Column::of(names::OBJECT),
                 Column::of(names::CLASS).few().or_null("the dump does not name it"),
                 Column::of(names::KIND).few(),
