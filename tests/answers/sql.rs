@@ -286,11 +286,7 @@ fn a_name_without_a_schema_means_the_first_dump() {
     ] {
         let output = ask(&query);
         assert_eq!(output.status.code(), Some(1), "{query}: {}", stderr(&output));
-        assert!(
-            stderr(&output).contains(&format!("no table or class named {name}")),
-            "{}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains(&format!("no table or class named {name}")), "{}", stderr(&output));
     }
 }
 

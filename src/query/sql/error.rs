@@ -65,11 +65,9 @@ impl SqlError {
 
     fn of_message(code: ErrorCode, message: &str) -> Self {
         match code {
-            ErrorCode::OutOfMemory => Self::new(
-                ErrorKind::Memory,
-                "the query exceeds the memory limit",
-                "select less data",
-            ),
+            ErrorCode::OutOfMemory => {
+                Self::new(ErrorKind::Memory, "the query exceeds the memory limit", "select less data")
+            }
             ErrorCode::TooBig => Self::new(
                 ErrorKind::Limit,
                 format!("{}: a text or a row exceeds the size limit", plain(message, "too big")),

@@ -107,9 +107,9 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
     let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
     let work = Work { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
-    thread.spawn(move || work.run()).map_err(|error| {
-        SqlError::new(ErrorKind::Limit, format!("cannot start a thread: {error}"), "")
-    })?;
+    thread
+        .spawn(move || work.run())
+        .map_err(|error| SqlError::new(ErrorKind::Limit, format!("cannot start a thread: {error}"), ""))?;
     let made = VecDeque::new();
     let mut answer = Answer { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
     answer.columns = answer.receive()?;

@@ -111,7 +111,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
             let steps = stacks.walk_both(|new, old| is_wide(new.max(scaled(old))));
             let mut sum = 0;
             folded::write_both(&mut lines, steps, &names, |step| {
-                // Frames that only the baseline has are of no width.
+                // Frames that only the baseline has get no width.
                 (step.total > 0).then(|| {
                     let new = step.rest.min(MAX_WEIGHT - sum);
                     sum += new;

@@ -102,7 +102,8 @@ pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
 pub(super) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
-        meaning: "A system property of the JVM that the index stores: those that are usually not secret".into(),
+        meaning: "A system property of the JVM that the index stores: those that are usually not secret"
+            .into(),
         order: "by name".into(),
         columns: vec![Column::of(names::NAME), Column::of(names::VALUE).secret(), Column::of(names::HASH)],
     }

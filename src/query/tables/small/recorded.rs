@@ -72,9 +72,8 @@ pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<(
 pub(super) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
-        meaning:
-            "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
-                .into(),
+        meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
+            .into(),
         order: "by samples, most first".into(),
         columns: vec![
             Column::of(names::RANK),

@@ -11,8 +11,7 @@ use crate::waste::{FieldSum, GroupBy, Question, waste};
 pub(super) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows"
-            .into(),
+        meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
         order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
         columns: vec![
             Column::of(names::KIND).few(),
