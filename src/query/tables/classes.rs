@@ -28,11 +28,11 @@ pub(super) fn definition() -> Definition {
             Column::of(names::CLASS_OBJECT).or_null(no_object),
             Column::of(names::CLASS).few(),
             Column::of(names::LOADER_OBJECT).or_null("the boot loader"),
-            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not contain it"),
+            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
             Column::of(names::CLASS_NUMBER),
             Column::of(names::INSTANCES),
             Column::of(names::SHALLOW_BYTES),
-            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not contain it"),
+            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
             Column::of(names::PACKAGE).few(),
         ],
     }

@@ -55,7 +55,7 @@ pub(super) fn definition() -> Definition {
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::of(names::CLASS).few().or_null("the dump does not contain it"),
+            Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::KIND).few(),
             Column::of(names::SHALLOW_BYTES),
             Column::of(names::RETAINED_BYTES).or_null(unreachable),

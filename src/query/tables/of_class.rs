@@ -231,7 +231,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         Column::of(names::CLASS).few(),
         Column::of(names::SHALLOW_BYTES),
         Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-        Column::of(names::LENGTH).or_null("it is not an array"),
+        Column::of(names::LENGTH).or_null("it is no array"),
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();

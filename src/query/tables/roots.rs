@@ -25,7 +25,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::KIND).few(),
             Column::of(names::THREAD).or_null("it belongs to no thread, or to one that is not in the dump"),
             Column::of(names::FRAME_NUMBER).or_null("it has none"),
-            Column::of(names::CLASS).few().or_null("the dump does not contain it"),
+            Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::IS_ASSUMED),
         ],
     }

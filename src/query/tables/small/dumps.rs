@@ -14,7 +14,7 @@ use hprof_index::model::problem::Severity;
 
 /// Returns the definition of `dumps`.
 pub(super) fn definition() -> Definition {
-    let unknown = "the dump does not contain it";
+    let unknown = "the dump does not say";
     Definition {
         name: "dumps".into(),
         meaning: "The dump: one row".into(),

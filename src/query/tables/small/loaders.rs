@@ -20,7 +20,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::OBJECT).or_null("it is the boot loader"),
             Column::of(names::CLASS).few().or_null("it is the boot loader, or it is not in the dump"),
             Column::of(names::LABEL).or_null("there are none").secret(),
-            Column::of(names::PARENT).or_null("it is unknown"),
+            Column::of(names::PARENT).or_null("it is not known"),
             Column::of(names::CLASSES),
             Column::of(names::INSTANCES),
             Column::of(names::SHALLOW_BYTES),

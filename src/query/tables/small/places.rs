@@ -24,7 +24,7 @@ pub(super) fn definition() -> Definition {
                 .or_null("there are none")
                 .secret(),
             Column::of(names::CLASS).few()
-                .or_null("the dump does not contain it"),
+                .or_null("the dump does not say"),
             Column::of(names::IS_CLASS_OBJECT),
             Column::of(names::OBJECTS),
             Column::of(names::RETAINED_BYTES),

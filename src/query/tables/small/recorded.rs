@@ -104,7 +104,7 @@ pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result
 
 /// Returns the definition of `traces`.
 pub(super) fn traces() -> Definition {
-    let unknown = "the dump does not contain it";
+    let unknown = "the dump does not say";
     Definition {
         name: "traces".into(),
         meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),

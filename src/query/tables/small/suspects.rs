@@ -22,7 +22,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::RANK),
             Column::of(names::OBJECT).or_null("it is a group"),
             Column::of(names::CLASS).few()
-                .or_null("the dump does not contain it"),
+                .or_null("the dump does not say"),
             Column::of(names::KIND).few(),
             Column::of(names::VERDICT).few(),
             Column::of(names::WHAT).few(),
@@ -35,7 +35,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::REACHABLE_PERCENT),
             Column::of(names::ACCUMULATION_POINT_OBJECT)
                 .or_null("the members of the group have no path in common"),
-            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not contain it"),
+            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not say"),
             Column::of(names::ACCUMULATED_BYTES),
             Column::of(names::HOW).few()
                 .or_null("it is a holder"),
