@@ -1,7 +1,7 @@
-//! An answer: rows by declared columns and what stands beside them, in any format.
+//! Result of a command in any format: rows by declared columns, and the texts around them.
 //!
-//! Rows are made while they are written: an answer of millions of them takes no memory. As a table the first some thousands
-//! are put together, which say how wide columns are.
+//! Rows are made while they are written: millions of them take no memory. A table collects the first few thousand rows
+//! to determine the widths of columns.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -19,28 +19,28 @@ use super::table::{self, Builder, Parts, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
 
-/// What stands above or below a table.
+/// A text or table above or below a table.
 #[derive(Debug)]
 pub enum Section {
     /// A line; escaped here.
     Line(String),
     /// Lines; escaped here.
     Text(String),
-    /// Lines that are not broken, such as commands to copy; escaped here. Pages that have links leave them out.
+    /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
     Whole(Vec<String>),
-    /// A line about options, for a shell: pages leave it out. Escaped here.
+    /// A line about options, for a shell; escaped here. Pages omit it.
     Options(String),
     /// Another table.
     Table(Builder),
 }
 
 impl Section {
-    /// Another table, of these rows.
+    /// Creates a table of these rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
         Self::table_with(columns, rows, |_| Vec::new())
     }
 
-    /// Another table, with lines below each of its rows.
+    /// Creates a table with lines below each of its rows.
     pub fn table_with<R>(
         columns: &Columns<'_, R>,
         rows: impl IntoIterator<Item = R>,
@@ -80,7 +80,7 @@ impl Section {
     }
 }
 
-/// What a table shows that has no rows.
+/// Display of a table without rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NoRows {
     /// Titles and totals.
@@ -92,7 +92,7 @@ pub enum NoRows {
     Line(Cow<'static, str>),
 }
 
-/// An answer of rows `R`.
+/// Result with rows `R`.
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
@@ -100,18 +100,18 @@ pub struct Answer<'a, R> {
     around: Around,
 }
 
-/// What stands around the rows of an answer.
+/// Content around the rows of a result.
 #[derive(Debug)]
 struct Around {
     beside: Value<'static>,
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
-    /// Rows that are shown at most.
+    /// Maximum number of rows shown.
     most: usize,
-    /// How many rows match, if they were counted, and what they are.
+    /// Number of matching rows, if counted, and their noun.
     matching: Option<(Option<u64>, &'static str)>,
-    /// The options that show all rows.
+    /// Options that show all rows.
     all: Option<&'static str>,
     no_rows: NoRows,
 }
@@ -123,55 +123,56 @@ impl<R> std::fmt::Debug for Answer<'_, R> {
 }
 
 impl<'a, R> Answer<'a, R> {
-    /// An answer of these rows.
+    /// Creates a result of these rows.
     pub fn new(columns: Columns<'a, R>, rows: impl IntoIterator<Item = R, IntoIter: 'a>) -> Self {
         Self { columns, rows: Box::new(rows.into_iter()), below: None, around: Around::default() }
     }
 
-    /// Keys beside `rows` in JSON, declared as columns of one row.
+    /// Sets the keys beside `rows` in JSON, declared as columns of one row.
     pub fn beside<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
         self.around.beside = columns.record(of);
         self
     }
 
-    /// Adds what stands above the table.
+    /// Adds a section above the table.
     pub fn above(mut self, section: Section) -> Self {
         self.around.above.push(section);
         self
     }
 
-    /// Adds what stands below the table, behind the line about rows that are not shown.
+    /// Adds a section below the table, after the line about omitted rows.
     pub fn under(mut self, section: Section) -> Self {
         self.around.under.push(section);
         self
     }
 
-    /// Adds a row of totals below a table: cells by the title of their column.
+    /// Adds a row of totals below the table: cells by the title of their column.
     pub fn total(mut self, cells: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.around.totals.push(cells.into_iter().collect());
         self
     }
 
-    /// Tables show this instead of rows and columns: lines of facts about one thing.
+    /// Replaces rows and columns in tables: for facts about one thing.
     pub fn instead_of_table(mut self, table: Builder) -> Self {
         self.columns.hide_from_tables();
         self.around.no_rows = NoRows::Nothing;
         self.above(Section::Table(table))
     }
 
-    /// Lines below each row of a table.
+    /// Sets the lines below each row of a table.
     pub fn below(mut self, lines: impl Fn(&R) -> Vec<Line> + 'a) -> Self {
         self.below = Some(Box::new(lines));
         self
     }
 
-    /// How many rows there would be without `--top`, and what they are: "rows", "objects". A table says how many more.
+    /// Sets the number of rows without `--top`, and their noun: "rows", "objects". A table shows how many more there
+    /// are.
     pub fn matching(mut self, total: u64, what: &'static str) -> Self {
         self.around.matching = Some((Some(total), what));
         self
     }
 
-    /// Shows no more than so many rows, which are not counted before. A table says whether there are others: only then one more
+    /// Limits the rows, which are not counted before. A table states whether there are more; only for this one more row
     /// is made.
     pub fn first_of(mut self, most: usize, what: &'static str) -> Self {
         self.around.most = most;
@@ -179,19 +180,19 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// The options that show all rows, if that of [`Style`] alone does not.
+    /// Sets the options that show all rows, if that of [`Style`] alone does not.
     pub fn all_by(mut self, options: &'static str) -> Self {
         self.around.all = Some(options);
         self
     }
 
-    /// What a table shows that has no rows.
+    /// Sets the display of a table without rows.
     pub fn without_rows(mut self, no_rows: NoRows) -> Self {
         self.around.no_rows = no_rows;
         self
     }
 
-    /// Writes the answer in a format. Returns how many rows there were.
+    /// Writes the result in a format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -206,7 +207,7 @@ impl<'a, R> Answer<'a, R> {
         self.with_erased(|answer| answer.write(out, format, style, command, dump))
     }
 
-    /// Gives `show` the answer without the type of its rows: what `show` does is compiled once.
+    /// Calls `show` with the result without the type of its rows, so that `show` is compiled once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
         let mut rows = Cursor::new(&columns, rows, below.as_deref()).first_of(around.most);
@@ -243,7 +244,7 @@ impl std::fmt::Debug for ErasedAnswer<'_> {
 }
 
 impl ErasedAnswer<'_> {
-    /// Writes the answer in a format. Returns how many rows there were.
+    /// Writes the result in a format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -266,7 +267,7 @@ impl ErasedAnswer<'_> {
         }
     }
 
-    /// The answer as a grid, with the number of its rows: what a table shows, for a page.
+    /// Converts the result to a grid for a page, with the number of its rows.
     pub fn into_grid(self) -> (Grid, u64) {
         let Self { schema, rows: all, around } = self;
         let mut rows = Vec::new();
@@ -313,7 +314,7 @@ impl ErasedAnswer<'_> {
             match &around.no_rows {
                 NoRows::Nothing if shown == 0 => {}
                 NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
-                // All of it stands above and below.
+                // Everything is above or below the table.
                 _ if parts.has_no_columns() => {}
                 _ => parts.write(part, out, is_last)?,
             }
@@ -329,7 +330,7 @@ impl ErasedAnswer<'_> {
     }
 }
 
-/// How many rows there are beyond those shown, if they were counted; `None` if there are none.
+/// Returns the number of rows beyond those shown, if counted; `None` if there are none.
 fn more(
     matching: Option<(Option<u64>, &'static str)>,
     shown: u64,
@@ -340,7 +341,7 @@ fn more(
     more.map_or_else(|| rows.has_more(), |more| more > 0).then_some((more, what))
 }
 
-/// The line below a table that does not show all rows.
+/// Writes the line below a table that does not show all rows.
 fn more_rows(
     out: &mut dyn Write,
     more: Option<u64>,
@@ -358,7 +359,7 @@ fn more_rows(
     table::write_text(out, &format!("{} more {one}{all}", grouped(more)), style)
 }
 
-/// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.
+/// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.
 pub(super) struct JsonRow<'m> {
     pub(super) keys: &'m [(Cow<'static, str>, Node)],
     pub(super) row: &'m dyn Cells,
@@ -377,11 +378,11 @@ impl Serialize for JsonRow<'_> {
     }
 }
 
-/// Rows as a JSON list, once. They are made while they are written.
+/// Rows as a JSON list, made while they are written, once.
 struct JsonRows<'m> {
     keys: &'m [(Cow<'static, str>, Node)],
     rows: RefCell<&'m mut dyn Rows>,
-    /// How many were written.
+    /// Number of rows written.
     count: Cell<u64>,
 }
 
@@ -397,14 +398,14 @@ impl Serialize for JsonRows<'_> {
     }
 }
 
-/// One kind of answer of a command, for the reference.
+/// Declaration of one variant of a command's result, for the reference.
 #[derive(Debug, Clone)]
 pub struct Declared {
-    /// The command.
+    /// Command.
     pub command: &'static str,
-    /// Which of its answers, as a heading: `--group-by package`; empty if there is one.
+    /// Variant, as a heading: `--group-by package`; empty if there is one.
     pub variant: &'static str,
-    /// What a row is, and what else has to be said of the answer, in Markdown.
+    /// Meaning of a row, and remarks, in Markdown.
     pub about: &'static str,
     /// Keys of a row.
     pub rows: Vec<Field>,
@@ -436,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_list_beside_a_key_with_a_dot_is_made_while_it_is_written() {
-        /// Takes 64 KiB.
+        /// Accepts 64 KiB.
         struct Full(usize);
 
         impl Write for Full {

@@ -1,4 +1,4 @@
-//! Answers of millions of rows, which several threads write: each makes the text of a chunk.
+//! Results of millions of rows, written by several threads: each formats a chunk.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::in_order::{in_order, is_long};
 use super::json::{self, Dump};
 use super::rows::{Cursor, Rows};
 
-/// An answer of rows `R` in CSV or JSON: what [`super::answer::Answer`] writes.
+/// Result with rows `R` in CSV or JSON, equal to the output of [`super::answer::Answer`].
 #[derive(Debug)]
 pub struct Chunked<'a, R> {
     columns: Columns<'a, R>,
@@ -24,12 +24,12 @@ enum Form {
 }
 
 impl<'a, R> Chunked<'a, R> {
-    /// CSV. No declared record may be without fields: titles do not depend on rows.
+    /// Creates CSV. Declared records must have fields: titles do not depend on rows.
     pub fn csv(columns: Columns<'a, R>) -> Self {
         Self { columns, form: Form::Csv }
     }
 
-    /// A JSON document, with these keys beside `rows`.
+    /// Creates a JSON document, with these keys beside `rows`.
     ///
     /// # Errors
     /// If it cannot be serialized.
@@ -44,10 +44,10 @@ impl<'a, R> Chunked<'a, R> {
         Ok(Self { columns, form: Form::Json(frame) })
     }
 
-    /// Writes all chunks in order; none is empty. Returns how many rows there were.
+    /// Writes all chunks in order; none is empty. Returns the number of rows.
     ///
-    /// Each thread holds the text of one chunk, or of the part of it that a few megabytes hold. It is written if `check`
-    /// finds nothing wrong after its rows were made.
+    /// Each thread holds the text of one chunk, or the part of it that fits into a few megabytes. It is written if
+    /// `check` succeeds after its rows were made.
     ///
     /// # Errors
     /// The first error of `out` or `check`.
@@ -59,7 +59,7 @@ impl<'a, R> Chunked<'a, R> {
         check: impl Fn() -> io::Result<()> + Sync,
     ) -> io::Result<u64> {
         let (head, count) = (self.head()?, AtomicU64::new(0));
-        // If the first chunk is wrong, nothing at all is written.
+        // If the first chunk is wrong, nothing is written.
         let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
         in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
             text.made.extend_from_slice(head);
@@ -100,7 +100,7 @@ impl<'a, R> Chunked<'a, R> {
 }
 
 impl Form {
-    /// Appends rows until that is much; says how many.
+    /// Appends rows up to a size limit; returns their number.
     fn push(&self, out: &mut Vec<u8>, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
         let mut made = 0;
         match self {

@@ -12,56 +12,57 @@ use super::ink::{self, Ink};
 use super::rows::{Rows, table_cell};
 use super::{escape, fit, layout};
 
-/// How a table is shown.
+/// Style of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Columns of the terminal; `None` in a pipe, where lines are as long as they are.
+    /// Width of the terminal in columns; `None` in a pipe, where lines are not shortened.
     pub width: Option<u16>,
-    /// Whether to use colours.
+    /// `true` to use colours.
     pub color: bool,
-    /// The option that shows all rows; empty if there is none.
+    /// Option that shows all rows; may be empty.
     pub all_rows: &'static str,
-    /// The option that shows all columns; empty if there is none.
+    /// Option that shows all columns; may be empty.
     pub all_columns: &'static str,
 }
 
-/// What an option does, behind what it is about.
+/// Returns the effect of an option in parentheses, to append to a sentence.
 pub(crate) fn option(option: &str, does: &str) -> String {
     if option.is_empty() { String::new() } else { format!(" ({option} {does})") }
 }
 
-/// A table that is being put together.
+/// Builder of a table.
 #[derive(Debug)]
 pub struct Builder {
     columns: Vec<Header>,
     rows: Vec<Row>,
     footer: Vec<Vec<String>>,
-    /// Bytes of the longest cell.
+    /// Length of the longest cell in bytes.
     longest: usize,
-    /// Whether long cells are cut.
+    /// `true` if long cells are shortened.
     is_cut: bool,
 }
 
-/// A row, and the lines below it.
+/// A row with the lines below it.
 #[derive(Debug, Default)]
 struct Row {
     cells: Vec<String>,
     below: Vec<Line>,
 }
 
-/// Columns that a cell may take in a table of [`MAX_BYTES`]. No name of a real class is that long; a hostile dump can give
-/// one of 64 KB to a million rows.
+/// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
+/// dump can have a name of 64 KB in a million rows.
 pub const LONGEST_CELL: usize = 1000;
-/// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
+/// Size in bytes that the rows of a table would take, all as wide as the widest, above which long cells lose their
+/// middle.
 pub const MAX_BYTES: usize = 1 << 26;
-/// Rows of an answer that are put together at a time. The first so many say which columns there are and how wide they are at
-/// least; those behind them are written as they come, so that an answer of any length takes no more memory than these.
+/// Number of rows that are collected at a time. The first part determines the columns and their minimum widths; later
+/// rows are written as they come, so that a result of any length takes no more memory than one part.
 pub(super) const PART: u64 = 1 << 13;
 
-/// What a part of a table has found out for those behind it.
+/// Properties of a table's part that later parts depend on.
 #[derive(Debug)]
 struct Found {
-    /// By column: how wide it was; `None` of a column that is left out, which the parts behind leave out too.
+    /// Width of each column; `None` for one that is left out, also in later parts.
     widths: Vec<Option<usize>>,
     is_cut: bool,
 }
@@ -75,17 +76,17 @@ pub(super) struct Parts<'m> {
 }
 
 impl<'m> Parts<'m> {
-    /// A table of an answer's columns, with rows of totals.
+    /// Creates a table of a result's columns, with rows of totals.
     pub(super) fn new(schema: &'m Schema, totals: &'m [Vec<(&'static str, String)>], style: Style) -> Self {
         Self { schema, totals, style, found: None }
     }
 
-    /// Whether it has no columns to show rows in.
+    /// Returns whether it has no columns to show rows in.
     pub(super) fn has_no_columns(&self) -> bool {
         self.schema.shown().next().is_none()
     }
 
-    /// Puts the next part together; and says how many rows it has, and whether there are no others.
+    /// Builds the next part; returns it with its number of rows, and whether it is the last.
     pub(super) fn next(&self, rows: &mut dyn Rows) -> (Builder, u64, bool) {
         let mut part = Builder::of(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
@@ -105,7 +106,7 @@ impl<'m> Parts<'m> {
 }
 
 impl Builder {
-    /// A table with these columns, of which the last is shortened to fit the terminal.
+    /// Creates a table with these columns, the last of which is shortened to fit the terminal.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let last = columns.len().saturating_sub(1);
         let fit = |at: usize| if at == last { Fit::Shorten { priority: 0 } } else { Fit::Whole };
@@ -114,7 +115,7 @@ impl Builder {
         Self::with(columns.iter().enumerate().map(header).collect())
     }
 
-    /// A table of an answer's columns.
+    /// Creates a table of a result's columns.
     pub(super) fn of(schema: &Schema) -> Self {
         Self::with(schema.shown().map(|(_, column)| column.header.clone()).collect())
     }
@@ -123,7 +124,7 @@ impl Builder {
         Self { columns, rows: Vec::new(), footer: Vec::new(), longest: 0, is_cut: false }
     }
 
-    /// Breaks lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
+    /// Wraps lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
     pub fn wrapping(mut self) -> Self {
         if let Some(last) = self.columns.last_mut() {
             last.fit = Fit::Wrap;
@@ -131,7 +132,7 @@ impl Builder {
         self
     }
 
-    /// A table of names and texts, without titles; long texts are broken.
+    /// Creates a table of names and texts, without titles; long texts are wrapped.
     pub fn pairs<K: AsRef<str>, V: AsRef<str>>(rows: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut table = Self::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
         rows.into_iter().for_each(|(name, text)| table.row([name.as_ref(), text.as_ref()]));
@@ -149,7 +150,7 @@ impl Builder {
         self.push_some(schema, rows, u64::MAX);
     }
 
-    /// Adds up to so many rows. Returns how many there were, and whether these are all.
+    /// Adds up to `most` rows. Returns their number, and whether these are all.
     fn push_some(&mut self, schema: &Schema, rows: &mut dyn Rows, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {
@@ -176,7 +177,7 @@ impl Builder {
         }
     }
 
-    /// Adds a row of totals, which stands below a line.
+    /// Adds a row of totals, below a line.
     pub fn total<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.footer.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
     }
@@ -193,7 +194,7 @@ impl Builder {
         self.total(row);
     }
 
-    /// The same as a grid, whose cells stand for nothing.
+    /// Converts to a grid without link targets.
     pub(super) fn into_grid(self) -> Grid {
         let row = |row: Row| GridRow {
             cells: row.cells.into_iter().map(|text| GridCell { text, target: None }).collect(),
@@ -207,8 +208,8 @@ impl Builder {
         }
     }
 
-    /// By column: how wide its cells may be; `None` of a column that is left out. Behind other parts no other column is left
-    /// out, and none is less wide than it was if the terminal has room: a number that needs more gets it.
+    /// Returns the width of each column; `None` for one that is left out. After other parts no further column is left
+    /// out, and none is narrower than before if the terminal is wide enough: a number that needs more gets it.
     fn rooms(&self, terminal: usize, before: Option<&Found>) -> Vec<Option<usize>> {
         let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
         let measure = |column: usize, of: fn(&str) -> usize| -> usize {
@@ -256,7 +257,7 @@ impl Builder {
         self.write_part(out, style, None, true).map(drop)
     }
 
-    /// Writes the table, or what of it comes behind another part.
+    /// Writes the table, or a later part of it.
     fn write_part(
         self,
         out: &mut dyn Write,
@@ -264,7 +265,7 @@ impl Builder {
         before: Option<Found>,
         is_last: bool,
     ) -> io::Result<Found> {
-        // A pipe gets all as wide as it is.
+        // A pipe gets everything at full width.
         let rooms = match style.width {
             Some(width) => self.rooms(width.into(), before.as_ref()),
             None => vec![Some(usize::MAX); self.columns.len()],
@@ -275,7 +276,7 @@ impl Builder {
             columns.iter().zip(&rooms).filter_map(|(header, room)| room.map(|_| header)).collect();
         let fit = |row: Vec<String>| -> Vec<String> {
             let cells = row.into_iter().zip(&columns).zip(&rooms);
-            // A pipe gets all of a cell, also if its column was less wide before.
+            // A pipe gets each cell in full, also if its column was narrower before.
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
@@ -284,13 +285,13 @@ impl Builder {
         let titles = (has_titles && is_first)
             .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
         if let Some(found) = &before {
-            // Columns are at least as wide as before, if there is still room.
+            // Columns are at least as wide as before, if they still fit.
             let widths = found.widths.iter().zip(&rooms);
             grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
         let rows: Vec<Row> =
             rows.into_iter().map(|row| Row { cells: fit(row.cells), below: row.below }).collect();
-        // Widths are those of the totals too, wherever they stand.
+        // Widths include the totals, wherever they are.
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
@@ -309,7 +310,7 @@ impl Builder {
         let mut shown = grid.widths();
         let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
-            // Secondary columns are not missed.
+            // Omitted secondary columns are not reported.
             room.is_none() && !matches!(header.fit, Fit::Secondary { .. })
         });
         let missing: Vec<&str> = missing.map(|(header, _)| header.title.as_ref()).collect();
@@ -328,7 +329,7 @@ impl Builder {
     }
 }
 
-/// A cell, escaped: hardly any needs to be, and then it is as it was.
+/// Escapes a cell; most need no change.
 fn escaped(cell: String) -> String {
     match escape::text(&cell) {
         Cow::Borrowed(_) => cell,
@@ -336,7 +337,7 @@ fn escaped(cell: String) -> String {
     }
 }
 
-/// A cell as wide as its column may be.
+/// Fits a cell to the width of its column.
 fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     match fit {
         _ if fit::width(&cell) <= room => cell,
@@ -347,7 +348,7 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     }
 }
 
-/// Writes a line of text, as several if the terminal is narrower. It is escaped already.
+/// Writes a line of text, wrapped if the terminal is narrower. It is already escaped.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -356,7 +357,7 @@ pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<(
     lines.iter().try_for_each(|line| write_line(out, line, &[], style))
 }
 
-/// Writes a line that fits the terminal; these bytes of it are bold, if there are colours.
+/// Writes a line that fits the terminal; these byte ranges are bold, if there are colours.
 fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
     if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
 }
@@ -366,14 +367,14 @@ impl Line {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
-        // A path is read from its start to its end: it goes on in the next lines, and is not cut.
+        // A path is read from start to end: it is wrapped, not truncated.
         let is_path = text.contains(" -> ") && fit::width(&text) > room;
         let lines = if is_path { fit::wrap(&text, room, 2) } else { vec![fit::names(&text, room)] };
         lines.iter().try_for_each(|line| write_line(out, &format!("{:indent$}{line}", ""), &[], style))
     }
 }
 
-/// Cuts the cells of a row that are too long for a large table.
+/// Shortens the cells of a row that are too long for a large table.
 fn cut(row: &mut [String]) {
     for cell in row.iter_mut().filter(|cell| cell.len() > LONGEST_CELL) {
         *cell = fit::middle(cell, LONGEST_CELL);
@@ -418,7 +419,7 @@ mod tests {
                 let lines: Vec<&str> = text.lines().collect();
                 assert_eq!(lines.len() as u64, rows + 2, "{rows}");
                 assert!(lines[0].trim_start().starts_with("number"));
-                // The first part says how wide columns are, and those behind it keep to that.
+                // The first part determines the widths of columns for later ones.
                 for (row, line) in (0..rows).zip(&lines[1..]) {
                     let width = if rows > PART { 6 } else { line.find("name").unwrap() - 2 };
                     assert_eq!(*line, format!("{:>width$}  name {}", grouped(row), row % 100), "{rows}");
@@ -435,7 +436,7 @@ mod tests {
         use crate::{Format, json::Dump};
         let rows = PART * 2 + 100;
         let name = |row: u64| {
-            // The widest name is in the second part, too.
+            // The widest name is in the second part.
             let more = if row == PART + 7 { "with.more.than.fits." } else { "" };
             format!("com.example.{more}shop.orders.Customer{}", row % 10)
         };
@@ -458,7 +459,7 @@ mod tests {
                 .unwrap();
             String::from_utf8(out).unwrap()
         };
-        // In the first part names fit into 78 columns, but not beside the numbers of the last.
+        // Names fit into 78 columns in the first part, but not next to the numbers of the last.
         for width in [78, 80, 120] {
             let text = written(width);
             for (row, line) in (0..rows).zip(text.lines().skip(1)) {
@@ -468,11 +469,11 @@ mod tests {
                 assert_eq!([n, cubed, squared], expected.each_ref().map(String::as_str), "{width}");
                 assert!(fit::width(line) <= width.into(), "{width}: {line}");
                 assert!(named.ends_with(&format!("Customer{}", row % 10)), "{width}: {line}");
-                // A name is as long as there is room.
+                // A name is as long as the line allows.
                 assert!(width < 120 || named == name(row), "{width}: {line}");
             }
         }
-        // Where there is nothing to shorten, numbers are still right.
+        // If nothing can be shortened, numbers are still right.
         let expected = [rows - 1, cube(rows - 1)].map(grouped).join("  ");
         assert!(written(31).lines().any(|line| line == expected), "{expected}");
     }
@@ -507,7 +508,7 @@ mod tests {
         );
     }
 
-    /// Whatever stands before them: an empty column, names that come out narrower than there is room, wide characters.
+    /// Regardless of what is before them: an empty column, shortened names, wide characters.
     #[test]
     fn cells_are_bold_where_they_stand() {
         let columns = || {

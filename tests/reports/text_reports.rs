@@ -335,7 +335,7 @@ fn runs_that_were_appended() {
     assert_eq!([of(Some(1)), of(Some(2)), of(None)].map(|report| report.profile.calls.len()), [0, 1, 1]);
     for run in [0, 4] {
         let error = read(&file, Some(run)).unwrap_err().to_string();
-        assert_eq!(error, format!("there is no run {run}: the file contains 3"));
+        assert_eq!(error, format!("run {run} does not exist: the file contains 3"));
     }
 }
 

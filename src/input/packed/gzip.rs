@@ -1,4 +1,4 @@
-//! gzip as one stream, of one or many members, with padding behind them.
+//! gzip as one stream, of one or many members, with padding after them.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -25,10 +25,10 @@ impl<R: Read> BufRead for Slot<R> {
     }
 }
 
-/// Unpacks all members; zeros behind the last one are padding, which gzip itself skips too.
+/// Unpacks all members; zeros after the last one are padding, which gzip itself also skips.
 pub(super) struct GzipReader<R> {
     decoder: GzDecoder<Slot<R>>,
-    /// It ended, or failed: nothing more comes.
+    /// `true` after the end or a failure: nothing more follows.
     done: bool,
 }
 
@@ -37,7 +37,7 @@ impl<R: Read> GzipReader<R> {
         Self { decoder: GzDecoder::new(Slot(Some(BufReader::new(input)))), done: false }
     }
 
-    /// Whether another member follows the one that ended.
+    /// Returns whether another member follows the one that ended.
     fn goes_on(&mut self) -> io::Result<bool> {
         let slot = self.decoder.get_mut();
         let mut is_padded = false;

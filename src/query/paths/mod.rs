@@ -1,4 +1,4 @@
-//! Questions about what keeps objects alive: roots and shortest paths from them.
+//! Queries about what keeps objects alive: GC roots and shortest paths from them.
 
 pub mod beyond_frames;
 pub(crate) mod forest;

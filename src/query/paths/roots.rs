@@ -1,4 +1,4 @@
-//! The GC roots, and what they hold.
+//! GC roots and what they retain.
 
 use std::cmp::Reverse;
 
@@ -17,14 +17,14 @@ use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frames;
 
-/// Which roots are asked for.
+/// Query for GC roots.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of these kinds; of all if there are none.
+    /// Kinds of roots; all if empty.
     pub kinds: Vec<RootKind>,
-    /// Of these threads.
+    /// Pattern of threads.
     pub thread: Option<ThreadPattern>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub struct Question {
 pub struct Thread {
     /// Object ID.
     pub id: ObjectId,
-    /// Its name, if the dump has it.
+    /// Name, if the dump has it.
     pub name: Option<String>,
 }
 
@@ -44,53 +44,53 @@ pub struct Row {
     pub id: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// A few words that tell it from others.
+    /// Short description that distinguishes it from others of its class.
     pub label: Option<String>,
-    /// Why it is a root.
+    /// Kind of root.
     pub kind: RootKind,
-    /// `true` if the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    /// `true` if the dump does not name it: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
-    /// The thread, if it has one that is known.
+    /// Thread, if the root has one and it is known.
     pub thread: Option<Thread>,
     /// Serial number of the thread, for the kinds that have one.
     pub thread_serial: Option<u32>,
-    /// The frame's number in the thread's stack trace.
+    /// Frame number in the thread's stack trace.
     pub frame: Option<u32>,
-    /// The frame in words, if the dump holds it.
+    /// Frame in words, if the dump contains it.
     pub location: Option<String>,
-    /// How often the dump says so.
+    /// Number of times that the dump names this root.
     pub times: u64,
-    /// Shallow size.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// Retained size.
+    /// Retained size in bytes.
     pub retained_bytes: u64,
 }
 
 /// All roots of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindRow {
-    /// The kind.
+    /// Kind of root.
     pub kind: RootKind,
     /// Number of roots.
     pub roots: u64,
-    /// Number of objects: one can be a root more than once.
+    /// Number of objects: an object can be a root more than once.
     pub objects: u64,
-    /// What the objects retain, by the dominator tree: what one of them dominates counts once.
+    /// Bytes retained by the objects, by the dominator tree: an object that another one dominates does not count again.
     pub retained_bytes: u64,
 }
 
-/// The roots asked for.
+/// GC roots that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The kinds, most retained bytes first.
+    /// Kinds, most retained bytes first.
     pub kinds: Vec<KindRow>,
-    /// The roots that are kept, most retained bytes first.
+    /// Roots, most retained bytes first, at most `top`.
     pub rows: Vec<Row>,
-    /// Rows before `top` was taken.
+    /// Number of rows before `top` was applied.
     pub total: u64,
 }
 
-/// Which roots there are, and what they hold.
+/// Returns the roots that match a query, and what they retain.
 pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, question: &Question) -> Answer {
     let tree = &graph.tree;
     let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
@@ -117,7 +117,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             Some((position.map_or(0, |position| tree.retained_bytes(position)), root, same.len() as u64))
         })
         .collect();
-    // Sorting keeps the order of those that hold as much.
+    // Stable sort: rows that retain the same stay in their order.
     counted.sort_rows_by_key(|(bytes, ..)| Reverse(*bytes));
     let total = counted.len() as u64;
     let rows = (counted.into_iter().take(question.top.unwrap_or(usize::MAX)))
@@ -142,19 +142,19 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
     Answer { kinds, rows, total }
 }
 
-/// All roots, by kind.
+/// Sums up all roots by kind.
 pub(crate) fn by_kind(graph: &ObjectGraph) -> Vec<KindRow> {
     let mut roots = graph.roots.rows.clone();
     roots.sort_rows_by_key(key);
     kinds(&graph.tree, &roots)
 }
 
-/// Roots of the same key are the same.
+/// Returns the identity of a root: roots with equal keys are the same.
 fn key(root: &GcRoot) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
     (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)
 }
 
-/// Adds up roots by kind; they are sorted by kind and object.
+/// Sums up roots by kind; `roots` are sorted by kind and object.
 fn kinds(tree: &Tree, roots: &[GcRoot]) -> Vec<KindRow> {
     let mut kinds: Vec<KindRow> = (roots.chunk_by(|a, b| a.kind == b.kind))
         .filter_map(|same| {

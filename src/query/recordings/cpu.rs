@@ -1,4 +1,4 @@
-//! CPU SAMPLES: where the time goes.
+//! CPU SAMPLES by trace, method, class or package.
 
 use std::cmp::Reverse;
 
@@ -11,26 +11,26 @@ use super::profile::{Frame, Samples, Traces, ratio};
 use super::stack_filter::StackFilter;
 use crate::sorting::SortRows;
 
-/// Which samples are asked for.
+/// Query for samples.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of traces with such frames.
+    /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Rows are left out whose samples are below this part of all samples.
+    /// Minimum share of all samples that a row needs.
     pub cutoff: f64,
-    /// Their order.
+    /// Order of the rows.
     pub sort_by: SortBy,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of rows. Those that are equal stay in the order of their ranks.
+/// Order of rows. Equal rows stay in the order of their ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
-    /// Most samples first; of groups, most in the group itself.
+    /// By samples, descending; of groups, by samples in the group itself.
     #[default]
     Samples,
-    /// Of groups: most samples in the group or in what it called first.
+    /// By samples in the group or in anything it called, descending. For groups only.
     Total,
     /// By serial number of the trace.
     Trace,
@@ -38,59 +38,59 @@ pub enum SortBy {
     Name,
 }
 
-/// The samples of a trace.
+/// Samples of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its place among all traces, from 1: by samples if rows are sorted by them, else in the file.
+    /// Rank among all traces, from 1: by samples if rows are sorted by them, else in the order of the file.
     pub rank: u64,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Its part of all samples, to two decimals.
+    /// Percentage of all samples, to two decimals.
     pub self_percent: f64,
-    /// The part of this row and all of lower rank, to two decimals.
+    /// Percentage of all samples in this row and those of lower rank, to two decimals.
     pub accumulated_percent: f64,
-    /// The innermost frame of its trace.
+    /// Method of the trace's innermost frame.
     pub method: Option<String>,
 }
 
-/// The samples of a method, class or package.
+/// Samples of a method, class or package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
-    /// Its place among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
+    /// Rank among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
     pub rank: u64,
-    /// Its name; `None` for the samples of traces without frames, or whose frame has no class.
+    /// Name; `None` for samples of traces without frames, or whose frame has no class.
     pub name: Option<String>,
-    /// Samples in which it was running.
+    /// Samples in which the group was running.
     pub self_samples: u64,
-    /// Samples in which it was running or had called what was running; one that occurs many times in a trace counts
-    /// once.
+    /// Samples in which the group was running or had called the running method; a group that occurs repeatedly in a
+    /// trace counts once.
     pub total_samples: u64,
-    /// Part of all samples, to two decimals.
+    /// `self_samples` in percent of all samples, to two decimals.
     pub self_percent: f64,
-    /// Part of all samples, to two decimals.
+    /// `total_samples` in percent of all samples, to two decimals.
     pub total_percent: f64,
 }
 
-/// The rows asked for.
+/// Rows that match a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer<R> {
-    /// The rows that are kept.
+    /// Rows, at most `top`.
     pub rows: Vec<R>,
-    /// Rows that match, also those that `top` leaves out.
+    /// Number of matching rows before `top` was applied.
     pub matching: u64,
-    /// The samples of those traces that match.
+    /// Samples of the matching traces.
     pub samples: u64,
 }
 
-/// Samples by trace.
+/// Returns samples by trace.
 pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answer<Row> {
     let stacks = question.filter.of(traces);
     let mut accumulated = 0.0;
     let mut rows = Vec::new();
     let mut all = samples.rows.clone();
-    // Before rows are left out: a rank is a place among all traces, as it is in the file.
+    // Ranks are computed before rows are left out: they count all traces, as in the file.
     if matches!(question.sort_by, SortBy::Samples | SortBy::Total) {
         all.sort_rows_by_key(|(_, count)| Reverse(*count));
     }
@@ -122,7 +122,7 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
     Answer { rows, matching, samples: sum }
 }
 
-/// What rows of [`grouped`] stand for.
+/// Grouping of [`grouped`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     /// Methods, by class and name.
@@ -134,7 +134,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// The name of a frame's group.
+    /// Returns the name of a frame's group.
     fn name(self, frame: &Frame) -> Option<String> {
         match self {
             Self::Method => Some(frame.qualified_method()),
@@ -147,7 +147,7 @@ impl GroupBy {
     }
 }
 
-/// Samples by method, class or package.
+/// Returns samples by method, class or package.
 pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: GroupBy) -> Answer<GroupRow> {
     let mut groups = Groups::new(traces, by);
     let stacks = question.filter.of(traces);
@@ -170,9 +170,9 @@ pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: Grou
     Answer { rows, matching, samples: sum }
 }
 
-/// Adds up samples.
+/// Sums of samples by group.
 struct Groups {
-    /// The group of each frame.
+    /// Group of each frame number.
     of_frame: Vec<usize>,
     groups: Vec<Group>,
 }
@@ -182,11 +182,11 @@ struct Group {
     name: Option<String>,
     self_samples: u64,
     total_samples: u64,
-    /// The number of the row that was counted last: recursion counts once.
+    /// Number of the row counted last: recursion counts once.
     counted: u64,
 }
 
-/// The group of what has no name.
+/// Group without a name.
 const NAMELESS: usize = 0;
 
 impl Groups {
@@ -222,7 +222,7 @@ impl Groups {
         }
     }
 
-    /// The groups with samples, most of the figure that rows are sorted by first.
+    /// Returns the groups with samples, sorted by the requested figure, descending.
     fn rows(self, whole: u64, sort_by: SortBy) -> Vec<GroupRow> {
         let mut groups: Vec<Group> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
         groups.sort_rows_by(|a, b| {
@@ -244,7 +244,7 @@ impl Groups {
     }
 }
 
-/// Returns whether samples are below the cutoff, as the agent compares them.
+/// Returns whether samples are below the cutoff, compared as the agent does.
 fn is_below(samples: u64, whole: u64, cutoff: f64) -> bool {
     ratio(samples, whole) < cutoff
 }
@@ -287,7 +287,7 @@ mod tests {
             by_trace(&samples, &traces, &question).rows.iter().map(|row| row.rank).collect()
         };
         let by = |sort_by| Question { sort_by, ..Question::default() };
-        // A file in another order: the first has the rank 1, and shares are added up from there.
+        // A file in another order: the first row has rank 1, and shares accumulate from there.
         let other = Samples { rows: samples.rows.iter().rev().copied().collect(), ..samples.clone() };
         let ranked = |sort_by| -> Vec<(u64, u32, f64)> {
             let rows = by_trace(&other, &traces, &by(sort_by)).rows;
@@ -317,7 +317,7 @@ mod tests {
         let named = |name: &str, own, total| (Some(name.to_owned()), own, total);
         assert_eq!(
             groups(GroupBy::Method),
-            // Equal ones by name, the nameless first.
+            // Equal rows are sorted by name, nameless first.
             [
                 named("p.A.fib", 3, 5),
                 (None, 2, 2),

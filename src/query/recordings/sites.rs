@@ -1,4 +1,4 @@
-//! Allocation sites: where objects were allocated.
+//! Allocation sites.
 
 use std::cmp::Reverse;
 
@@ -9,35 +9,35 @@ use crate::classes::pattern::{self, ClassPattern, MethodPattern};
 use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
-/// Which sites are asked for.
+/// Query for allocation sites.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of these classes; of all if there are none.
+    /// Patterns of classes; all if empty.
     pub classes: Vec<ClassPattern>,
-    /// With a frame of one of these methods.
+    /// Patterns of methods, one of which must occur in the stack.
     pub methods: Vec<MethodPattern>,
-    /// With one of these traces; with any if there are none.
+    /// Serial numbers of traces; any if empty.
     pub traces: Vec<TraceSerial>,
-    /// Sites are left out whose live bytes are below this part of all live bytes.
+    /// Minimum share of all live bytes that a site needs.
     pub cutoff: f64,
-    /// Their order; that of the file by default.
+    /// Order of the rows; that of the file by default.
     pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of sites. Those that are equal stay in the order of the file.
+/// Order of sites. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortBy {
-    /// Most live bytes first.
+    /// By live bytes, descending.
     Live,
-    /// Most live instances first.
+    /// By live instances, descending.
     LiveInstances,
-    /// Most allocated bytes first.
+    /// By allocated bytes, descending.
     Allocated,
-    /// Most allocated instances first.
+    /// By allocated instances, descending.
     AllocatedInstances,
-    /// By name of the class.
+    /// By class name.
     Class,
     /// By serial number of the trace.
     Trace,
@@ -46,43 +46,43 @@ pub enum SortBy {
 /// A site.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Its place among all sites, from 1: in the order of the figure that rows are sorted by, else in that of the file.
+    /// Rank among all sites, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
-    /// What was allocated there.
+    /// Site with its figures.
     pub site: &'a Site,
-    /// The innermost frame of its trace.
+    /// Method of the trace's innermost frame.
     pub method: Option<String>,
-    /// Its part of all in percent, to two decimals: of what rows are sorted by, else of live bytes as in the file.
+    /// Percentage of the figure that rows are sorted by, else of live bytes as in the file; to two decimals.
     pub self_percent: f64,
-    /// The part of this row and all before it: in that order, else in that of the file.
+    /// Percentage of this row and all before it, in that order, else in that of the file.
     pub accumulated_percent: f64,
 }
 
 /// Sums over sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Sites.
+    /// Number of sites.
     pub rows: u64,
-    /// Their live bytes.
+    /// Live bytes.
     pub live_bytes: u64,
-    /// Their live instances.
+    /// Live instances.
     pub live_instances: u64,
-    /// Their allocated bytes.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Their allocated instances.
+    /// Allocated instances.
     pub allocated_instances: u64,
 }
 
-/// The sites asked for.
+/// Sites that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer<'a> {
-    /// The sites that are kept.
+    /// Sites, at most `top`.
     pub rows: Vec<Row<'a>>,
-    /// Sums over all that match, also those that `top` leaves out.
+    /// Sums over all matching sites, including those beyond `top`.
     pub matching: Totals,
 }
 
-/// The sites asked for.
+/// Returns the sites that match a query.
 pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answer<'a> {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
     let stacks = filter.of(traces);
@@ -93,7 +93,7 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
             && stacks.matches(site.trace)
     };
     let mut all: Vec<&Site> = sites.rows.iter().collect();
-    // Before rows are left out: a rank is a place among all sites, as it is in the file.
+    // Ranks are computed before rows are left out: they count all sites, as in the file.
     match question.sort_by {
         None | Some(SortBy::Class | SortBy::Trace) => {}
         Some(SortBy::Live) => all.sort_rows_by_key(|site| Reverse(site.live_bytes)),
@@ -108,7 +108,7 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
         _ => {}
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
-    // As stated, unless rows are sorted by another figure: percentages of live bytes would be in no order.
+    // As stated, unless rows are sorted by another figure: percentages of live bytes would not be in order.
     let figure: Option<fn(&Site) -> u64> = match question.sort_by {
         None | Some(SortBy::Live | SortBy::Class | SortBy::Trace) => None,
         Some(SortBy::LiveInstances) => Some(|site| site.live_instances),
@@ -135,26 +135,27 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
     Answer { rows, matching }
 }
 
-/// Returns whether a site's parts of all live and of all allocated bytes are below the cutoff, as the agent compares them.
+/// Returns whether a site's shares of all live and of all allocated bytes are below the cutoff, compared as the agent
+/// does.
 fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     let part = match total {
         Some(total) => {
             let live = ratio(site.live_bytes, total.live_bytes);
             live.max(ratio(site.allocated_bytes, total.allocated_bytes))
         }
-        // A text has only the percentage, to two decimals.
+        // A text contains only the percentage, to two decimals.
         None => site.self_percent / 100.0,
     };
     part < cutoff
 }
 
-/// Adds up sites.
+/// Sums up sites.
 pub fn totals<'a>(sites: impl Iterator<Item = &'a Site>) -> Totals {
     sites.fold(Totals::default(), Totals::plus)
 }
 
 impl Totals {
-    /// With one more site.
+    /// Adds a site.
     pub(super) fn plus(self, site: &Site) -> Self {
         Self {
             rows: self.rows + 1,
@@ -205,7 +206,7 @@ mod tests {
         super::sites(sites, &traces, question).rows.iter().map(|row| row.rank).collect()
     }
 
-    /// Traces, which tell the sites of the sample apart, with ranks.
+    /// Traces, which identify the sites of the sample, with ranks.
     fn ranked(question: &Question) -> Vec<(u32, u64)> {
         let sites = sample();
         let answer = super::sites(&sites, &Traces::default(), question);
@@ -220,13 +221,13 @@ mod tests {
             (Some(SortBy::LiveInstances), [(1, 1), (3, 2), (2, 3)]),
             (Some(SortBy::Allocated), [(2, 1), (3, 2), (1, 3)]),
             (Some(SortBy::AllocatedInstances), [(3, 1), (1, 2), (2, 3)]),
-            // Of no figure: those of the file.
+            // Sorted by no figure: ranks of the file.
             (Some(SortBy::Class), [(1, 2), (2, 3), (3, 1)]),
             (Some(SortBy::Trace), [(1, 2), (2, 3), (3, 1)]),
         ] {
             assert_eq!(ranked(&Question { sort_by, ..Question::default() }), expected, "{sort_by:?}");
         }
-        // Among all sites, also those that are not asked for.
+        // Ranked among all sites, including those that do not match.
         let by_class = Question {
             classes: vec!["a.B".parse().unwrap()],
             sort_by: Some(SortBy::Allocated),
@@ -239,10 +240,10 @@ mod tests {
     fn the_cutoff_keeps_what_is_on_it() {
         let at = |cutoff| Question { cutoff, sort_by: Some(SortBy::Allocated), ..Question::default() };
         assert_eq!(ranks(&sample(), &at(0.25)), [1, 2, 3]);
-        // Part of what is alive, or of what was allocated: the third has 46.5 percent of that.
+        // Share of live or allocated bytes: the third has 46.5 percent of the latter.
         assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1, 2]);
         assert_eq!(ranks(&sample(), &at(0.47)), [2]);
-        // A text states percentages only; of nothing everything is too little.
+        // A text states percentages only; any share of 0 is below the cutoff.
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [1, 2, 3]);
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [2]);
         let nothing = Sites { total: Some(Site::default()), ..sample() };

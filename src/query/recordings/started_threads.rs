@@ -1,21 +1,21 @@
-//! Threads that were started while the profiler ran.
+//! Threads that were started while the profiler was running.
 
 use super::profile::StartedThread;
 use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;
 
-/// Which threads are asked for.
+/// Query for started threads.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Of such names, or with this object ID.
+    /// Pattern of names, or an object ID.
     pub name: Option<ThreadPattern>,
-    /// Their order; that of the file by default.
+    /// Order of the rows; that of the file by default.
     pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of threads. Those that are equal stay in the order of the file.
+/// Order of threads. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortBy {
     /// By serial number.
@@ -24,16 +24,16 @@ pub enum SortBy {
     Name,
 }
 
-/// The threads asked for.
+/// Started threads that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// The threads that are kept.
+    /// Threads, at most `top`.
     pub rows: Vec<&'a StartedThread>,
-    /// Threads that match, also those that `top` leaves out.
+    /// Number of matching threads before `top` was applied.
     pub matching: u64,
 }
 
-/// The threads asked for.
+/// Returns the threads that match a query.
 pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<'a> {
     let is_meant = |thread: &&StartedThread| {
         question.name.as_ref().is_none_or(|wanted| wanted.matches(thread.object, Some(&thread.name)))

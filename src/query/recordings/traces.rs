@@ -9,25 +9,25 @@ use super::stack_filter::StackFilter;
 use crate::objects::selection::{NoObjectId, ThreadPattern};
 use hprof_parser::TraceSerial;
 
-/// Which traces are asked for.
+/// Query for traces.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// With these serial numbers; all if there are none.
+    /// Serial numbers; all if empty.
     pub serials: Vec<TraceSerial>,
-    /// With such frames.
+    /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Of these threads.
+    /// Filter of traces by their thread.
     pub thread: Option<ThreadFilter>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// Threads by serial number, name or object ID.
+/// Filter of threads by serial number, name or object ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadFilter {
-    /// The thread with this serial number.
+    /// Serial number.
     Serial(u32),
-    /// By name or object ID.
+    /// Name or object ID.
     Pattern(ThreadPattern),
 }
 
@@ -36,23 +36,23 @@ impl FromStr for ThreadFilter {
 
     fn from_str(text: &str) -> Result<Self, NoObjectId> {
         match text.parse() {
-            // Parsing would take a sign.
+            // Parsing alone would accept a sign.
             Ok(serial) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Self::Serial(serial)),
             _ => text.parse().map(Self::Pattern),
         }
     }
 }
 
-/// The traces asked for.
+/// Traces that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer<'a> {
-    /// The traces that are kept, in the order of the file.
+    /// Traces in the order of the file, at most `top`.
     pub rows: Vec<&'a Trace>,
-    /// Traces that match, also those that `top` leaves out.
+    /// Number of matching traces before `top` was applied.
     pub matching: u64,
 }
 
-/// The traces asked for.
+/// Returns the traces that match a query.
 pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
     let stacks = question.filter.of(&profile.traces);
     let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
@@ -73,7 +73,7 @@ pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
     Answer { rows, matching }
 }
 
-/// The threads that were started, by serial number. Of several with one serial number the last counts.
+/// Returns the started threads by serial number. Of several with one serial number the last counts.
 pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
     profile.threads.iter().map(|thread| (thread.serial, thread)).collect()
 }

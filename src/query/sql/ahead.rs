@@ -1,8 +1,8 @@
-//! Reading the chunks of a table: the next ones on other threads, while SQLite is at the rows of this one.
+//! Read-ahead of a table's chunks: other threads read the next ones while SQLite processes this one.
 //!
-//! A chunk that no thread has begun with when its turn comes is read by the thread that wants it: where all threads are
-//! busy nobody waits for them, and a pool of one thread cannot be waited for in vain. Only what a table prepares for readers
-//! of most of its rows is waited for.
+//! A chunk that no thread has started by its turn is read by the thread that needs it: nothing waits for busy threads,
+//! and a pool of one thread cannot deadlock. The only wait is for data that a table prepares for readers of most of its
+//! rows.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,33 +12,33 @@ use super::dump::{Dump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use crate::tables::{Batch, Chunk, Prepared, Table, Wanted};
 
-/// Reads the chunks of an answer one after another.
+/// Reader of the chunks of a query, in order.
 #[derive(Debug)]
 pub(super) struct Reader {
     dump: Arc<Dump>,
     clock: Arc<Clock>,
     table: TableNumber,
     wanted: Wanted,
-    /// Those that nobody was asked for yet, the next one last.
+    /// Chunks not yet requested, the next one last.
     left: Vec<Chunk>,
-    /// Those that other threads were asked for, the next one first.
+    /// Chunks requested from other threads, the next one first.
     ahead: VecDeque<Arc<Slot>>,
-    /// How many other threads may be asked for: one more with each chunk, since most lookups end with the first.
+    /// Number of chunks to request from other threads: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
-    /// Number of were read so far.
+    /// Number of chunks read so far.
     read: usize,
 }
 
-/// Chunks that are read ahead at most: what is read waits in memory.
+/// Maximum number of chunks that are read ahead: they wait in memory.
 const MAX_AHEAD: usize = 4;
 
-/// Chunks after which the rest is expected to be read as well: who wants a few rows has them by then.
+/// Number of chunks after which the rest is expected to be read as well: a query for a few rows has them by then.
 const MANY: usize = 64;
-/// If this part of all rows is left, what the table prepares for readers of most rows is worth its time.
+/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to pay off.
 const PART: u64 = 8;
 
-/// Returns whether these chunks are most of a table of so many rows.
+/// Returns whether these chunks are most of a table of `rows` rows.
 fn are_most(chunks: &[Chunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }
@@ -53,18 +53,18 @@ struct Slot {
 
 #[derive(Debug)]
 enum State {
-    /// Nobody has begun.
+    /// Not started.
     Waiting(Batch),
-    /// A thread reads it.
+    /// A thread is reading it.
     Reading,
-    /// It is read.
+    /// Complete.
     Read(io::Result<Batch>),
-    /// Nobody wants it any more, or it was taken.
+    /// Taken, or no longer needed.
     Taken,
 }
 
 impl Reader {
-    /// A reader of these chunks of a table.
+    /// Creates a reader of these chunks of a table.
     pub(super) fn new(
         dump: Arc<Dump>,
         clock: Arc<Clock>,
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Reads the next chunk into `batch`; `None` if there is none. Keeps in `prepared` what makes reading faster.
+    /// Reads the next chunk into `batch`; `None` at the end. Stores data that speeds up reading in `prepared`.
     pub(super) fn next(
         &mut self,
         batch: &mut Batch,
@@ -113,14 +113,14 @@ impl Reader {
         };
         self.ask();
         if !self.left.is_empty() {
-            // Starts the threads, if nobody did: most lookups need none.
+            // Starts other threads only now: most lookups need none.
             let others = rayon::current_num_threads().saturating_sub(1);
             self.now = self.now.saturating_add(1).min(others).min(MAX_AHEAD);
         }
         Ok(Some(chunk))
     }
 
-    /// Takes what another thread reads.
+    /// Takes a chunk that another thread reads.
     fn take(&mut self, slot: &Slot, batch: &mut Batch) -> io::Result<()> {
         let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -144,7 +144,7 @@ impl Reader {
         }
     }
 
-    /// Asks other threads for the next chunks.
+    /// Requests the next chunks from other threads.
     fn ask(&mut self) {
         while self.ahead.len() < self.now {
             let Some(chunk) = self.left.pop() else { return };
@@ -172,7 +172,7 @@ impl Drop for Reader {
 }
 
 impl Slot {
-    /// Reads the chunk, unless somebody else did.
+    /// Reads the chunk, unless another thread did.
     fn read(&self, dump: &Dump, clock: &Clock, number: TableNumber, wanted: Wanted) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match std::mem::replace(&mut *state, State::Reading) {
@@ -183,9 +183,9 @@ impl Slot {
             }
         };
         drop(state);
-        // Who waits must not wait for ever.
+        // A waiting thread must not wait forever.
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            // Nobody wants rows of a query that has to end: other queries wait for this thread.
+            // The rows of a query that has to end are not needed: other queries wait for this thread.
             if clock.is_over() {
                 return Err(io::Error::new(io::ErrorKind::Interrupted, INTERRUPTED));
             }

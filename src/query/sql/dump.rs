@@ -1,4 +1,4 @@
-//! An opened dump and its tables, as one value that SQLite can hold.
+//! An opened dump and its tables, as one value that SQLite can own.
 
 use std::fmt;
 use std::io;
@@ -15,19 +15,19 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::{BasicType, ObjectId};
 
-/// A dump that is asked.
+/// A dump to query.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The schema that its tables are in.
+    /// Schema of its tables.
     pub schema: String,
-    /// The dump.
+    /// Dump.
     pub heap: Arc<Heap>,
     /// Graph of the dump.
     pub graph: Arc<ObjectGraph>,
 }
 
-/// An opened dump and what is asked of it. Tables borrow from the dump, and SQLite holds what it is given for as long as it
-/// likes: so both are one value.
+/// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
+/// both are one value.
 pub struct Dump(DumpCell);
 
 self_cell::self_cell!(
@@ -45,39 +45,39 @@ impl fmt::Debug for Dump {
     }
 }
 
-/// A path of fields as it was written, and where its fields are.
+/// A path of fields as written, with the places of the fields.
 type KnownPath = (String, Arc<(Path, Places)>);
 
-/// What borrows from the dump. What not every query needs is made when it is.
+/// State that borrows from the dump, created on demand.
 struct Inside<'a> {
     tables: Tables<'a>,
     of_classes: Mutex<Vec<Arc<dyn Table + 'a>>>,
     labels: OnceLock<Labels<'a>>,
     view: OnceLock<View<'a>>,
     forms: OnceLock<Arc<Forms>>,
-    /// Paths of fields that were asked for, and where the fields are.
+    /// Paths of fields used so far, with the places of the fields.
     paths: Mutex<Vec<KnownPath>>,
 }
 
-/// Steps of paths whose places are kept, together: a query has a few, and each has a place for every class.
+/// Maximum number of steps, over all cached paths: a query has a few, and each has a place for every class.
 const MAX_KEPT: usize = 128;
-/// Steps of a path of fields.
+/// Maximum number of steps of a path of fields.
 const MAX_STEPS: usize = 32;
-/// Bytes of a path of fields.
+/// Maximum length of a path of fields in bytes.
 const MAX_PATH: usize = 4096;
-/// Characters of a text.
+/// Maximum number of characters of a text.
 const MAX_TEXT: usize = 1 << 20;
 
 /// A table of a dump, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableNumber {
-    /// One that every dump has.
+    /// A table that every dump has.
     Fixed(usize),
-    /// One of a single class.
+    /// A table of a single class.
     OfClass(usize),
 }
 
-/// What a function says of an object.
+/// Result of a function of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
     Nothing,
@@ -93,7 +93,7 @@ impl From<Option<String>> for Told {
 }
 
 impl Dump {
-    /// The tables of an opened dump.
+    /// Opens the tables of a dump.
     ///
     /// # Errors
     /// If the dump's bytes cannot be read.
@@ -113,19 +113,19 @@ impl Dump {
         Ok(Self(cell))
     }
 
-    /// The schema that its tables are in.
+    /// Returns the schema of the tables.
     pub fn schema(&self) -> &str {
         &self.0.borrow_owner().schema
     }
 
-    /// What its tables have, but those of single classes.
+    /// Returns the definitions of the tables, except those of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
         self.0
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
     }
 
-    /// Those of the same that a query can mean, by its text in lower case: names stand in it as they are. What tells of
-    /// tables, as sqlite_schema does, tells of all.
+    /// Returns the tables that a query may refer to, by its text in lower case: names occur in it unescaped. A query
+    /// that lists tables, such as one on sqlite_schema, refers to all.
     pub(super) fn tables_in(&self, query: &str) -> Vec<(TableNumber, String)> {
         let is_all = ["sqlite_", "pragma"].iter().any(|name| query.contains(name));
         self.0.with_dependent(|_, inside| {
@@ -135,24 +135,24 @@ impl Dump {
         })
     }
 
-    /// What the table of a class has.
+    /// Returns the definition of the table of a class.
     pub fn definition_of_class(&self, name: &str) -> Option<Definition> {
         self.table(self.of_class(name).ok()?, |table| table.definition().clone())
     }
 
-    /// The names of its classes.
+    /// Returns the names of the classes.
     pub fn class_names(&self) -> Names {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
     }
 
-    /// The table of a single class.
+    /// Returns the table of a single class.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If there is no class of this name.
     pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
         self.0.with_dependent(|_, inside| {
             let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
-            // One of another shell's query is taken again.
+            // Tables made for another query of the shell are reused.
             let known = made.iter().position(|table| table.definition().name == name);
             let number = match known {
                 Some(number) => number,
@@ -165,7 +165,7 @@ impl Dump {
         })
     }
 
-    /// Asks a table.
+    /// Calls a function with a table.
     pub(super) fn table<T>(&self, number: TableNumber, ask: impl FnOnce(&dyn Table) -> T) -> Option<T> {
         self.0.with_dependent(|_, inside| match number {
             TableNumber::Fixed(number) => {
@@ -174,19 +174,19 @@ impl Dump {
             TableNumber::OfClass(number) => {
                 let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
                 let table = made.get(number).cloned();
-                // Other threads read others meanwhile.
+                // Unlocked for other threads.
                 drop(made);
                 table.map(|table| ask(&*table))
             }
         })
     }
 
-    /// The chunks of an answer.
+    /// Returns the chunks of a query.
     pub(super) fn chunks(&self, number: TableNumber, question: &Question) -> io::Result<Vec<Chunk>> {
         self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// Reads the rows of a chunk into a batch, in place of those that are there.
+    /// Reads the rows of a chunk into a batch, replacing its rows.
     pub(super) fn read(
         &self,
         number: TableNumber,
@@ -198,7 +198,7 @@ impl Dump {
         self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
     }
 
-    /// Asks of the object with an ID; nothing of one that is not in the dump.
+    /// Queries the object with an ID; returns nothing if it is not in the dump.
     fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<Told>) -> Told {
         let told = self.0.with_dependent(|_, inside| {
             let object = inside.tables.context().object(id)?;
@@ -207,7 +207,7 @@ impl Dump {
         told.unwrap_or(Told::Nothing)
     }
 
-    /// `text(id)`: what an object means.
+    /// `text(id)`: description of an object.
     pub(super) fn text(&self, id: i64) -> Told {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -220,7 +220,7 @@ impl Dump {
         })
     }
 
-    /// `class_of(id)`: the name of an object's class.
+    /// `class_of(id)`: name of an object's class.
     pub(super) fn class_of(&self, id: i64) -> Told {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -229,8 +229,8 @@ impl Dump {
         })
     }
 
-    /// `size(id)`: how many elements a collection or an array has. Sizes are no values: they are told also where values are
-    /// hidden, though that of a collection is read from a field.
+    /// `size(id)`: number of elements of a collection or an array. Shown also if values are hidden, though that of a
+    /// collection is read from a field.
     pub(super) fn size(&self, id: i64) -> Told {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
@@ -246,8 +246,8 @@ impl Dump {
         })
     }
 
-    /// `dominates(a, b)`: whether all paths to one object lead through another, or it is that. `None` if one of them is
-    /// not in the dump, or unreachable.
+    /// `dominates(a, b)`: whether all paths to `b` lead through `a`, or both are the same. `None` if one of them is not
+    /// in the dump, or unreachable.
     pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
         self.0.with_dependent(|_, inside| {
             let context = inside.tables.context();
@@ -257,7 +257,7 @@ impl Dump {
         })
     }
 
-    /// `path(id)`: the shortest path from a root to an object.
+    /// `path(id)`: shortest path from a root to an object.
     pub(super) fn path(&self, id: i64) -> Told {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -266,8 +266,8 @@ impl Dump {
         })
     }
 
-    /// `value(id, 'a.b')`: the value of a field, or of a field of the object in it. Nothing of a path that is longer than
-    /// anybody writes: each step takes as much memory as there are classes.
+    /// `value(id, 'a.b')`: value of a field, or of a field of the object in it. Nothing for unreasonably long paths:
+    /// each step takes memory for every class.
     pub(super) fn value(&self, id: i64, path: &str) -> Told {
         if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
             return Told::Nothing;
@@ -287,7 +287,7 @@ impl Dump {
 }
 
 impl Inside<'_> {
-    /// A path of fields, and where its fields are; `None` if the text is no path.
+    /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
     fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
@@ -305,12 +305,12 @@ impl Inside<'_> {
     }
 }
 
-/// What SQL sees of a reference: the ID, also of an object that is not in the dump.
+/// Converts a reference to SQL: the ID, also of an object that is not in the dump.
 fn reference(value: Bits) -> Option<Told> {
     value.reference().map(|ObjectId(id)| Told::Integer(id.cast_signed()))
 }
 
-/// What SQL sees of the value of a field.
+/// Converts the value of a field to SQL.
 fn primitive(value: Bits) -> Option<Told> {
     Some(match value.kind {
         BasicType::Object => return reference(value),

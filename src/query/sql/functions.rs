@@ -1,4 +1,4 @@
-//! The functions that SQL has here beside SQLite's own.
+//! SQL functions in addition to SQLite's own.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use crate::classes::pattern::ClassPattern;
 pub struct Function {
     /// Name.
     pub name: &'static str,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: &'static str,
-    /// What it is.
+    /// Meaning.
     pub meaning: &'static str,
 }
 
-/// The functions.
+/// All functions.
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "text",
         arguments: "id",
-        meaning: "what an object means: the text of a String, the name of a thread",
+        meaning: "description of an object: the text of a String, the name of a thread",
     },
     Function {
         name: "value",
         arguments: "id, 'a.b'",
-        meaning: "the value of a field, or of a field of the object in it",
+        meaning: "value of a field, or of a field of the object in it",
     },
-    Function { name: "class_of", arguments: "id", meaning: "the class of an object" },
-    Function { name: "size", arguments: "id", meaning: "how many elements a collection or an array has" },
-    Function { name: "path", arguments: "id", meaning: "the shortest path from a GC root" },
+    Function { name: "class_of", arguments: "id", meaning: "class of an object" },
+    Function { name: "size", arguments: "id", meaning: "number of elements of a collection or an array" },
+    Function { name: "path", arguments: "id", meaning: "shortest path from a GC root" },
     Function { name: "dominates", arguments: "a, b", meaning: "whether all paths to b lead through a" },
     Function { name: "glob", arguments: "pattern, text", meaning: "class patterns: name GLOB 'com.acme.**'" },
 ];
@@ -52,7 +52,7 @@ impl ToSql for Told {
     }
 }
 
-/// An argument that is an ID; `None` for null.
+/// Returns an argument that is an ID; `None` for null.
 fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
@@ -61,14 +61,14 @@ fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     }
 }
 
-/// An argument that is a text; `None` for null.
+/// Returns an argument that is a text; `None` for null.
 fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c str>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
         ValueRef::Text(bytes) => {
             std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8"))
         }
-        _ => Err(wrong("a text is expected")),
+        _ => Err(wrong("expected a text")),
     }
 }
 
@@ -77,7 +77,7 @@ fn wrong(message: &str) -> Error {
     Error::UserFunctionError(message.into())
 }
 
-/// The dump that a function is asked of: the last argument names its schema, if there is one more than `arguments`.
+/// Returns the dump of a call: the last argument names its schema, if there is one more than `arguments`.
 fn dump<'d>(
     dumps: &'d [Arc<Dump>],
     context: &Context<'_>,
@@ -89,20 +89,20 @@ fn dump<'d>(
     } else {
         dumps.first()
     };
-    found.ok_or_else(|| wrong("the last argument names no attached dump"))
+    found.ok_or_else(|| wrong("the last argument is not the name of an attached dump"))
 }
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_DIRECTONLY);
 
-/// Makes the functions known.
+/// Registers the functions.
 pub(super) fn register(
     connection: &Connection,
     dumps: &Arc<[Arc<Dump>]>,
     clock: &Arc<Clock>,
 ) -> rusqlite::Result<()> {
-    /// What a function of one object says.
+    /// A function of one object.
     type Tell = fn(&Dump, i64) -> Told;
     let of_id: [(&str, Tell); 4] =
         [("text", Dump::text), ("class_of", Dump::class_of), ("size", Dump::size), ("path", Dump::path)];
@@ -139,7 +139,7 @@ pub(super) fn register(
         in_time(&time)?;
         let (Some(pattern), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
         check_pattern(pattern)?;
-        // Made once for all rows.
+        // Parsed once for all rows.
         let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, Boxed> {
             Ok(pattern.as_str()?.parse()?)
         })?;
@@ -166,7 +166,7 @@ pub(super) fn register(
     Ok(())
 }
 
-/// Bytes of a pattern.
+/// Maximum length of a pattern in bytes.
 const MAX_PATTERN: usize = 1000;
 
 fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
@@ -175,7 +175,7 @@ fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
 
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
-/// An argument as a text, numbers too; `None` for null and for what is no text.
+/// Returns an argument as a text, including numbers; `None` for null and everything else.
 fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'c, str>> {
     Some(match context.get_raw(at) {
         ValueRef::Null => return None,
@@ -185,7 +185,7 @@ fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'
     })
 }
 
-/// Ends with an error if the query has to end: a call may take as long as many instructions.
+/// Returns an error if the query has to end: a call may take as long as many instructions.
 fn in_time(clock: &Clock) -> rusqlite::Result<()> {
     if clock.is_over() { Err(wrong(INTERRUPTED)) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
-//! Running a query: on a thread of its own, which hands over the rows while they are made.
+//! Execution of a query on a thread of its own, which sends the rows while they are produced.
 //!
-//! So a query can be given up whatever SQLite is at, and rows are made while the ones before are written.
+//! So a query can be cancelled whatever SQLite is doing, and rows are produced while earlier ones are written.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use super::error::{ErrorKind, SqlError};
 use super::guard::{Clock, Limits};
 use super::open::Opened;
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, which no other column has: a second one of the same name gets `_2`.
+    /// Unique name: a second column of the same name gets `_2`.
     pub name: String,
-    /// How its values are shown.
+    /// Format of its values.
     pub kind: ColumnKind,
 }
 
-/// How the values of a column are shown.
+/// Format of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Integers are object IDs.
     Id,
-    /// Integers are truth.
+    /// Integers are booleans.
     Boolean,
-    /// As they are.
+    /// Values are shown unchanged.
     Other,
 }
 
@@ -41,7 +41,7 @@ pub enum ColumnKind {
 pub enum Cell {
     /// Null.
     Null,
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
@@ -51,52 +51,52 @@ pub enum Cell {
     Blob(Vec<u8>),
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub type Row = Vec<Cell>;
 
-/// What the thread says.
+/// A message of the thread.
 enum Message {
     Rows(Rows),
     Failed(SqlError),
 }
 
-/// Rows that are handed over at once: to wake who waits for them takes longer than to find one.
+/// Rows that are sent together: waking the receiver takes longer than finding a row.
 #[derive(Debug, Default)]
 struct Rows {
-    /// With the first rows: the columns.
+    /// Columns, with the first rows.
     columns: Vec<Column>,
     rows: Vec<Row>,
     is_last: bool,
 }
 
-/// The answer to a query: its rows are made while they are taken.
+/// Result of a query; its rows are produced while they are read.
 #[derive(Debug)]
 pub struct Answer {
-    /// The columns.
+    /// Columns.
     pub columns: Vec<Column>,
     messages: Receiver<Message>,
     made: VecDeque<Row>,
-    /// `true` if no more rows come.
+    /// `true` if no more rows follow.
     is_over: bool,
     clock: Arc<Clock>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// How long the thread may take to notice that time is over: a single function of SQLite may be at it.
+/// Time that the thread may take to notice the deadline: it may be in a single function of SQLite.
 const GRACE: Duration = Duration::from_secs(2);
-/// Rows that are handed over at once, at most.
+/// Maximum number of rows sent together.
 const MAX_ROWS: usize = 512;
-/// Bytes of texts that are handed over at once.
+/// Maximum size of texts sent together in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// Hand-overs that wait.
+/// Maximum number of messages in the channel.
 const WAITING: usize = 4;
-/// The stack of the thread: SQLite's parser and expressions are recursive, within limits.
+/// Stack size of the thread: SQLite's parser and expressions are recursive, within limits.
 const STACK: usize = 16 << 20;
 
-/// Asks dumps, of which the first is asked if a query names no schema.
+/// Runs a query; names without a schema refer to the first dump.
 ///
 /// # Errors
-/// If the query is wrong or may not be run.
+/// If the query is invalid or not allowed.
 pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, SqlError> {
     if query.len() > MAX_LEN {
         let message = format!("the query is longer than {MAX_LEN} bytes");
@@ -107,9 +107,9 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
     let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
     let work = Work { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
-    thread.spawn(move || work.run()).map_err(|error| {
-        SqlError::new(ErrorKind::Limit, format!("no thread could be started: {error}"), "")
-    })?;
+    thread
+        .spawn(move || work.run())
+        .map_err(|error| SqlError::new(ErrorKind::Limit, format!("cannot start a thread: {error}"), ""))?;
     let made = VecDeque::new();
     let mut answer = Answer { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
     answer.columns = answer.receive()?;
@@ -117,9 +117,9 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
 }
 
 impl Answer {
-    /// Waits for more rows, and takes them. Gives back the columns, if they are the first.
+    /// Waits for more rows. Returns the columns with the first rows.
     fn receive(&mut self) -> Result<Vec<Column>, SqlError> {
-        // Behind an error there are none.
+        // Nothing follows an error.
         self.is_over = true;
         loop {
             let received = match self.clock.left() {
@@ -136,16 +136,16 @@ impl Answer {
                     return Err(SqlError::new(ErrorKind::Wrong, "the query ended before its last row", ""));
                 }
                 Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
-                // The clock may have stood still for a moment.
+                // The clock may have been stopped for a moment.
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// The next row; `None` if there is none.
+    /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// If the query fails on the way: then the rows before are not the answer.
+    /// If the query fails: then the rows so far are not its result.
     pub fn next_row(&mut self) -> Result<Option<Row>, SqlError> {
         loop {
             if let Some(row) = self.made.pop_front() {
@@ -165,7 +165,7 @@ impl Drop for Answer {
     }
 }
 
-/// What the thread does.
+/// Work of the thread.
 struct Work {
     dumps: Arc<[Arc<Dump>]>,
     query: String,
@@ -177,7 +177,7 @@ struct Work {
 impl Work {
     fn run(self) {
         if let Err(error) = self.answer() {
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.sender.send(Message::Failed(error));
         }
     }
@@ -189,7 +189,7 @@ impl Work {
         let count = columns.len();
         let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
         let mut rows = statement.raw_query();
-        // The first row is handed over as soon as it is there.
+        // The first row is sent as soon as it exists.
         let (mut made, mut bytes, mut most) = (Rows { columns, ..Rows::default() }, 0usize, 1);
         while let Some(row) = rows.next().map_err(said)? {
             let mut cells = Vec::with_capacity(count);
@@ -215,7 +215,7 @@ impl Work {
         Ok(())
     }
 
-    /// Time is over: SQLite only says that it was interrupted.
+    /// Replaces an interruption by a timeout: SQLite reports only that it was interrupted.
     fn reason(&self, error: SqlError) -> SqlError {
         if error.message.starts_with("interrupted") && self.clock.is_late() {
             self.clock.error()
@@ -235,7 +235,7 @@ fn cell(value: ValueRef<'_>) -> Cell {
     }
 }
 
-/// The columns of a query; names that it has already get a number.
+/// Returns the columns of a query; repeated names get a number.
 fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let mut names = rustc_hash::FxHashSet::default();

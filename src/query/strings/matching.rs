@@ -1,7 +1,7 @@
-//! Texts of two answers, matched: how many Strings of each dump have a text.
+//! Texts of two dumps, matched: the number of Strings in each that have a text.
 //!
-//! Only texts that several Strings of one of the dumps have are looked at. In the other dump they are looked up by their
-//! hash, which both answers have made with one seed ([`super::Basis`]), and compared there.
+//! Only texts that occur several times in one of the dumps are considered. In the other dump they are looked up by
+//! hash, which has the same seed in both ([`super::Basis`]), and compared.
 
 use std::cmp::Reverse;
 
@@ -19,30 +19,30 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// How many Strings have it, in the old dump and the new one.
+    /// Returns the number of Strings with this text in the old and the new dump.
     pub(crate) fn counts(&self) -> [u64; 2] {
         [self.old, self.new].map(|group| group.map_or(0, |group| group.count.into()))
     }
 
-    /// What these take with their arrays.
+    /// Returns the size of these Strings and their arrays in bytes.
     pub(crate) fn bytes(&self) -> [u64; 2] {
         [self.old, self.new].map(|group| group.map_or(0, |group| group.bytes))
     }
 
-    /// What tells it from all others: the first Strings. Those of the new dump come first.
+    /// Returns a key that is unique to the text: the first Strings. Those of the new dump come first.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let first = |group: Option<Group>| group.map(|group| Reverse(group.first));
         (Reverse(first(self.new)), Reverse(first(self.old)))
     }
 
-    /// Returns whether the new dump has it.
+    /// Returns whether the text occurs in the new dump.
     pub(crate) fn is_in_new(&self) -> bool {
         self.new.is_some()
     }
 }
 
-/// The texts that several Strings of one of two dumps have, as far as they are kept; in no order. Both answers are of
-/// duplicates, and of one [`super::Basis`].
+/// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
+/// results must be of duplicates, with one [`super::Basis`].
 pub(crate) fn matched(
     (old, old_objects): (&Answer, &ObjectReader<'_>),
     (new, new_objects): (&Answer, &ObjectReader<'_>),
@@ -57,7 +57,7 @@ pub(crate) fn matched(
                 .of_share(share)
                 .iter()
                 .map(|group| Copies { old: old.find(&new, group), new: Some(*group) });
-            // Of those that both have several times a row was made already.
+            // Texts that occur several times in both already have a row.
             let only_old = old.of_share(share).iter().filter_map(|group| {
                 let copies = Copies { old: Some(*group), new: new.find(&old, group) };
                 copies.new.is_none_or(|new| new.count == 1).then_some(copies)
@@ -68,7 +68,7 @@ pub(crate) fn matched(
 }
 
 impl Answer {
-    /// The texts of one dump as an answer, in the order given; see [`Copies::is_in_new`].
+    /// Returns the texts of one dump as a result, in the given order; see [`Copies::is_in_new`].
     pub(crate) fn of_copies<'c>(self, copies: impl Iterator<Item = &'c Copies>, which: Which) -> Self {
         let group = |copies: &Copies| match which {
             Which::Old => copies.old,
@@ -85,11 +85,11 @@ pub(crate) enum Which {
     New,
 }
 
-/// The texts of a dump.
+/// Texts of a dump.
 struct Texts<'s, 'a> {
     answer: &'s Answer,
     grouping: Grouping<'s, 'a>,
-    /// Those that several Strings have, by share and place.
+    /// Texts that several Strings have, by share and place.
     groups: Vec<Group>,
 }
 
@@ -101,20 +101,20 @@ impl<'s, 'a> Texts<'s, 'a> {
         Self { answer, grouping: Grouping { objects, sizes, rows: Rows::Duplicates }, groups }
     }
 
-    /// Those that several Strings of a share have.
+    /// Returns the texts that several Strings of a share have.
     fn of_share(&self, share: u32) -> &[Group] {
         let start = self.groups.partition_point(|group| group.share < share);
         let end = self.groups.partition_point(|group| group.share <= share);
         self.groups.get(start..end).unwrap_or_default()
     }
 
-    /// The Strings that have a text of another dump.
+    /// Finds the Strings that have a text of another dump.
     fn find(&self, of: &Texts<'_, '_>, group: &Group) -> Option<Group> {
         let wanted = super::item(&of.answer.shares, group)?;
         let text = wanted.characters(of.grouping.objects)?;
         let items = self.answer.shares.get(group.share as usize)?;
         let mut at = items.partition_point(|item| item.hash < wanted.hash);
-        // Nearly always there is one text of a hash.
+        // Nearly always a hash has one text.
         loop {
             let item = items.get(at).filter(|item| item.hash == wanted.hash)?;
             let here = self.group(group.share, at)?;
@@ -126,7 +126,7 @@ impl<'s, 'a> Texts<'s, 'a> {
         }
     }
 
-    /// The Strings of the text that stands at a place of a share, of which it is the first.
+    /// Returns the Strings of the text whose first one is at a place of a share.
     fn group(&self, share: u32, at: usize) -> Option<Group> {
         let start = u32::try_from(at).ok()?;
         match self.groups.binary_search_by_key(&(share, start), |group| (group.share, group.start)) {

@@ -1,7 +1,7 @@
-//! Which Strings of one hash say the same.
+//! Groups Strings of one hash by text.
 //!
-//! Texts have the same hash because they are the same, nearly always, but only comparing them tells. Strings may share
-//! their arrays, and arrays may be long: what stands at one place is compared once, however many Strings stand there.
+//! Texts with the same hash are nearly always equal, but only a comparison is certain. Strings may share their arrays,
+//! and arrays may be long: each place is compared once, regardless of the number of Strings there.
 
 use std::cmp::Ordering;
 
@@ -10,11 +10,11 @@ use crate::objects::reader::Characters;
 use super::contents;
 use super::find::Item;
 
-/// Texts up to this length are compared String by String: finding those that share a place takes longer.
+/// Length up to which texts are compared String by String: grouping by place would take longer.
 const SHORT: u32 = 256;
 
-/// Puts Strings of the same hash in the order of their texts, usually one, and of addresses; `counts` gets the number
-/// of those that have each text. They are in the order of addresses before. `text` reads one.
+/// Sorts Strings of the same hash by text, usually one, and object ID; `counts` receives the number of Strings of each
+/// text. They must be sorted by object ID before. `text` reads a text.
 pub(super) fn by_text<'a>(
     items: &mut [Item],
     counts: &mut Vec<usize>,
@@ -42,7 +42,7 @@ pub(super) fn by_text<'a>(
         items.sort_unstable_by_key(|item| item.string);
         return;
     }
-    // By text, one of each place: where its Strings start, and how many there are.
+    // For each place, by text: start and number of its Strings.
     let mut start = 0;
     let mut places: Vec<(Option<Characters<'a>>, usize, usize)> = of_places()
         .map(|items| {
@@ -68,7 +68,7 @@ pub(super) fn by_text<'a>(
     }
 }
 
-/// The order of two texts; what cannot be read comes first.
+/// Orders two texts; unreadable ones come first.
 pub(super) fn order(a: Option<&Characters<'_>>, b: Option<&Characters<'_>>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => contents::compare(a, b),
@@ -84,7 +84,7 @@ mod tests {
     use super::super::contents::Form;
     use super::*;
 
-    /// Strings at these places, by address; how many of each text there are then, their addresses, and texts read.
+    /// Returns Strings at these places: number of each text, object IDs, and number of texts read.
     fn run(places: &[(Form, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
         let mut items: Vec<Item> =
             places.iter().zip(0..).map(|((form, at), string)| Item::of_test(*form, *at, string)).collect();
@@ -108,7 +108,7 @@ mod tests {
         let latin = |at| (Form::Latin1, at);
         assert_eq!(run(&[latin(1), latin(0), latin(2), latin(1)], &[a, a, a]).0, [4]);
         assert_eq!(run(&[latin(1), latin(0), latin(1)], &[one, one]), (vec![3], vec![0, 1, 2], 3));
-        // `a` of two arrays, then `b`; and a short text beside a long one.
+        // `a` of two arrays, then `b`; and a short text next to a long one.
         let places = [latin(1), latin(0), latin(2), latin(1), latin(0), latin(2)];
         let (counts, order, _) = run(&places, &[a, b, a]);
         assert_eq!((counts, order), (vec![4, 2], vec![1, 2, 4, 5, 0, 3]));

@@ -23,13 +23,13 @@ const RETAINED: usize = 6;
 const COLUMNS: Columns =
     Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 
-/// A row an array.
+/// Table with a row for each array.
 pub(super) struct Arrays<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),
@@ -37,7 +37,7 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few(),
             Column::of(names::ELEMENT).few(),
             Column::of(names::LENGTH).or_null("its record cannot be read"),

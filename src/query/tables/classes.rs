@@ -11,15 +11,15 @@ use crate::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 
-/// A row a class.
+/// Table with a row for each class.
 pub(super) struct Classes<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let no_object = "the dump holds no class object of it";
+    let no_object = "the dump does not contain its class object";
     Definition {
         name: "classes".into(),
         meaning: "A class: loaded, or an array class of which there are objects".into(),
@@ -99,7 +99,7 @@ fn package(name: &str) -> &str {
     hprof_format::names::package(name)
 }
 
-/// The classes of this name, or with this class object.
+/// Finds the classes of this name, or with this class object.
 pub(super) fn find(context: &Context<'_>, key: &Key) -> Vec<ClassNumber> {
     match key {
         Key::Integer(id) => context.class_of_id(*id).into_iter().collect(),

@@ -29,13 +29,13 @@ const DOMINATOR: usize = 7;
 const REACHABLE: usize = 8;
 const HEAP: usize = 9;
 
-/// Objects that retain as many times the mean of shallow sizes are few.
+/// Factor of the mean shallow size above which few objects retain as much.
 const MANY: u64 = 16;
 
-/// The words of `kind`.
+/// Values of `kind`.
 pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
 
-/// A row an object.
+/// Table with a row for each object.
 pub(super) struct Objects<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
@@ -45,7 +45,7 @@ pub(super) struct Objects<'a> {
     heaps: OnceLock<Vec<Bits>>,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let unreachable = "it is unreachable";
     Definition {
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::KIND).few(),
             Column::of(names::SHALLOW_BYTES),
@@ -80,18 +80,18 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// The objects of each heap that the dump names, in their order.
+    /// Returns the objects of each heap that the dump names, in their order.
     fn heaps(&self) -> &[Bits] {
         if self.heaps.get().is_none() {
             let Context { summary, graph, bytes, .. } = &*self.context;
             let of = |(_, name)| heaps::objects_of(name, summary, graph, bytes).unwrap_or_default();
-            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
             let _ = self.heaps.set(summary.heaps().map(of).collect());
         }
         self.heaps.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The objects that nothing but one dominates immediately, or whose retained size is no less than one.
+    /// Returns the objects that one object dominates immediately, or whose retained size is at least a given one.
     fn in_tree(&self, column: usize, key: &Key) -> Vec<Chunk> {
         let Key::Integer(value) = key else { return Vec::new() };
         let tree = &self.context.graph.tree;
@@ -102,7 +102,7 @@ impl<'a> Objects<'a> {
             let least = u64::try_from(*value).unwrap_or(0);
             let mean = tree.reachable_bytes() / u64::from(tree.reachable()).max(1);
             if least < mean.saturating_mul(MANY) {
-                // Most of all objects: a list of them would only be in the way.
+                // Most objects match: a list of them would only take memory.
                 return object_chunks::all(&self.context);
             }
             let question = listing::Question {
@@ -129,7 +129,7 @@ impl Table for Objects<'_> {
 
     fn lookups(&self) -> Vec<Lookup> {
         let rows = f64::from(self.context.graph.objects.len());
-        // Of classes that have objects.
+        // Mean over the classes that have objects.
         let classes = self.context.summary.classes().iter().filter(|class| class.objects.get() > 0).count();
         let of_class = rows / f64::from(u32::try_from(classes).unwrap_or(u32::MAX).max(1));
         vec![
@@ -158,7 +158,7 @@ impl Table for Objects<'_> {
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         let context = &*self.context;
         if context.summary.heaps().next().is_some() {
-            // Made here, not by one of the threads that read chunks: it takes all of them.
+            // Made here, not by one of the threads that read chunks: it uses all cores.
             self.heaps();
         }
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
@@ -212,12 +212,12 @@ impl Table for Objects<'_> {
 }
 
 impl Objects<'_> {
-    /// What the dominator tree says of objects.
+    /// Adds the columns of the dominator tree.
     fn add_tree(&self, objects: &[ObjectIndex], wanted: Wanted, batch: &mut Batch) {
         let tree = &self.context.graph.tree;
         let mut positions = Vec::with_capacity(objects.len());
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
-        // A damaged index has fewer; the rows of its answer are thrown away.
+        // A damaged index has fewer; the rows of its result are discarded.
         positions.resize(objects.len(), TreePosition(u32::MAX));
         let lookup = self.context.in_tree();
         for (object, position) in objects.iter().zip(&positions) {
@@ -269,7 +269,7 @@ pub(super) fn each_class(
     }
 }
 
-/// Which of [`KINDS`] an object is.
+/// Returns the kind of an object, an index into [`KINDS`].
 pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
     let is_class = class.is_none() || class == context.summary.java_lang_class();
     if is_class && context.graph.class_of_class_object(object).is_some() {

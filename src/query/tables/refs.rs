@@ -26,14 +26,15 @@ const TO: usize = 2;
 const KIND: usize = 3;
 const STRENGTH: usize = 4;
 
-/// The words of `kind`, in the order of [`number`].
+/// Values of `kind`, in the order of [`number`].
 const KINDS: [&str; 7] = ["field", "element", "static", "class", "super", "loader", "local"];
 const CLASS: u32 = 3;
 
 const STRENGTHS: [Strength; 5] =
     [Strength::Strong, Strength::Soft, Strength::Weak, Strength::Phantom, Strength::Finalizer];
 
-/// A row a reference: those of records and stacks first, by object; then those of objects to their class objects, by class.
+/// Table with a row for each reference: first those of records and stacks, by object; then those of objects to their
+/// class objects, by class.
 pub(super) struct Refs<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
@@ -43,13 +44,13 @@ pub(super) struct Refs<'a> {
     large: OnceLock<Vec<ObjectIndex>>,
 }
 
-/// Marks the places of what a stack holds.
+/// Marks the places of objects on a stack.
 const LOCALS: u32 = 1 << 31;
 
-/// Elements of a chunk: of a longer array not all are made rows at once.
+/// Elements per chunk: the rows of a longer array are not all made at once.
 const ELEMENTS: u32 = 1 << 20;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "refs".into(),
@@ -77,7 +78,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// What refers to an object.
+    /// Returns the referrers of an object.
     fn to(&self, key: &Key) -> Vec<Chunk> {
         let Key::Integer(id) = key else { return Vec::new() };
         let context = &*self.context;
@@ -85,14 +86,14 @@ impl<'a> Refs<'a> {
         let Some(object) = context.object(*id) else { return self.dangling(to) };
         let list = List::of(context.graph.referrers(object).collect());
         let mut chunks: Vec<Chunk> = with(to, &list);
-        // Instances are in no list: they are found by their class.
+        // References of instances are in no list: they are found by class.
         if let Some(class) = context.graph.class_of_class_object(object) {
             chunks.extend(object_chunks::of_classes(context, &[class]));
         }
         chunks
     }
 
-    /// What refers to an object that is not in the dump: in no list either.
+    /// Returns the referrers of an object that is not in the dump: these are in no list either.
     fn dangling(&self, to: ObjectId) -> Vec<Chunk> {
         if to.is_null() {
             return Vec::new();
@@ -104,7 +105,7 @@ impl<'a> Refs<'a> {
         object_chunks::all(&self.context).into_iter().map(with).collect()
     }
 
-    /// Arrays of so many references that their elements are chunks of their own, ascending.
+    /// Returns the arrays with enough references to have chunks of their own, ascending.
     fn large(&self) -> &[ObjectIndex] {
         if self.large.get().is_none() {
             let context = &*self.context;
@@ -123,13 +124,13 @@ impl<'a> Refs<'a> {
             });
             let mut large = found.concat();
             large.sort_unstable();
-            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
             let _ = self.large.set(large);
         }
         self.large.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The elements of a large array, and its reference to its class.
+    /// Returns the elements of a large array, and its reference to its class.
     fn elements(&self, array: ObjectIndex) -> Vec<Chunk> {
         let length = match self.context.objects.record(array) {
             Some(Record::ObjectArray(array)) => array.length,
@@ -141,7 +142,7 @@ impl<'a> Refs<'a> {
             .collect()
     }
 
-    /// All objects; the elements of large arrays apart.
+    /// Returns all objects, with the elements of large arrays separate.
     fn all(&self) -> Vec<Chunk> {
         let (mut chunks, mut large) = (Vec::new(), self.large());
         for chunk in object_chunks::all(&self.context) {
@@ -162,7 +163,7 @@ impl<'a> Refs<'a> {
     }
 }
 
-/// What some objects have to do with one.
+/// Returns chunks of the references between one object and a list.
 fn with(id: ObjectId, list: &List) -> Vec<Chunk> {
     ranges(list).map(|range| Chunk::With(id, list.clone(), range)).collect()
 }
@@ -201,7 +202,7 @@ impl Table for Refs<'_> {
                     chunks.extend(object_chunks::listed(List::of(vec![object])));
                     return Ok(chunks);
                 }
-                // No ID: all that it refers to.
+                // A null ID matches all references.
                 with(ObjectId::default(), &List::of(vec![object]))
             }
             Question::Of(TO, _, key) => self.to(key),
@@ -217,7 +218,7 @@ impl Table for Refs<'_> {
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        // For a few objects not all of the index is checked.
+        // For a few objects the index is not checked as a whole.
         let is_of_few = matches!(chunk, Chunk::With(..));
         let ids = (!is_of_few).then(|| context.graph.objects.addresses.ids());
         let place = (ObjectIndex(0), 0);
@@ -248,7 +249,7 @@ impl Table for Refs<'_> {
             Chunk::With(id, list, range) => {
                 for object in list.part(range.clone()) {
                     context.edges().each(object, |kind, to| {
-                        // The references of instances to their class are found apart.
+                        // References of instances to their class are found separately.
                         let is_meant = to == *id && !matches!(kind, ReferenceKind::Class);
                         let place = rows.count(object, &kind);
                         if id.is_null() || is_meant {
@@ -262,24 +263,24 @@ impl Table for Refs<'_> {
     }
 }
 
-/// Makes rows.
+/// Builder of rows.
 struct Rows<'r, 'a> {
     refs: &'r Refs<'a>,
     wanted: Wanted,
     batch: &'r mut Batch,
-    /// The object before, and its ID.
+    /// Previous object and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
     ids: Option<Ids<'r>>,
-    /// The object before, and how many references it had so far, also those that are no rows.
+    /// Previous object and its number of references so far, including those without rows.
     place: (ObjectIndex, u32),
     text: String,
 }
 
 impl Rows<'_, '_> {
-    /// The references of some objects that follow one another, but those to classes.
+    /// Visits the references of consecutive objects, except those to classes.
     fn each_of(&mut self, range: &Range<ObjectIndex>, is_meant: impl Fn(ObjectId) -> bool) {
         let refs = self.refs;
-        // A range begins anywhere where a large array stands between two.
+        // A range may start anywhere if a large array splits it.
         let mut start = range.start;
         while start < range.end {
             let first = ObjectIndex(start.0 / BLOCK * BLOCK);
@@ -296,17 +297,17 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// Counts a reference: its place among those of the object, in the order of the record.
+    /// Counts a reference: its position among those of the object, in the order of the record.
     #[inline]
     fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
         match kind {
-            // Nothing else comes as late.
+            // Always last.
             ReferenceKind::Class => return u32::MAX,
-            // Elements may be read from anywhere on.
+            // Elements may be read from any position.
             ReferenceKind::Slot(index) => return index.saturating_add(1),
             _ => {}
         }
-        // What a stack holds comes last, also that of an array which a hostile dump calls a thread.
+        // Objects on a stack come last, also those of an array that a malicious dump names as a thread.
         let first = if matches!(kind, ReferenceKind::Local { .. }) { LOCALS } else { 0 };
         self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
         self.place.1 | first
@@ -337,7 +338,7 @@ impl Rows<'_, '_> {
             batch.column(FROM).id(id);
         }
         if self.wanted.has(STRENGTH) {
-            // Only referents are held less than strongly.
+            // Only referents are held by weaker references.
             let strength = if is_referent(kind) {
                 context.edges().strengths.of(context.graph, from)
             } else {
@@ -354,7 +355,7 @@ impl Rows<'_, '_> {
                 ReferenceKind::Class => batch.column(FIELD).text(Some("<class>")),
                 other => {
                     self.text.clear();
-                    // A String takes all that is written.
+                    // Writing to a String cannot fail.
                     let _ = write!(self.text, "{other}");
                     batch.column(FIELD).text(Some(&self.text));
                 }
@@ -367,7 +368,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Which of [`KINDS`] a reference is.
+/// Returns the kind of a reference, an index into [`KINDS`].
 fn number(kind: &ReferenceKind<'_>) -> u32 {
     match kind {
         ReferenceKind::Field { .. } => 0,

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::dictionary::names;
 
-/// A row a root.
+/// Table with a row for each root.
 pub(super) struct Roots<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "roots".into(),
@@ -23,7 +23,7 @@ pub(super) fn definition() -> Definition {
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::KIND).few(),
-            Column::of(names::THREAD).or_null("it belongs to none, or to one that is not in the dump"),
+            Column::of(names::THREAD).or_null("it belongs to no thread, or to one that is not in the dump"),
             Column::of(names::FRAME_NUMBER).or_null("it has none"),
             Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::IS_ASSUMED),

@@ -1,23 +1,23 @@
-//! What a thread was doing: `java.lang.Thread.State`, and what of the JVM's own state it leaves out.
+//! State of a thread: `java.lang.Thread.State`, and details of the JVM's own state that it omits.
 
 /// `java.lang.Thread.State`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Not started yet.
     New,
-    /// Running, or it could run.
+    /// Running, or ready to run.
     Runnable,
-    /// Waits to enter a monitor.
+    /// Waiting to enter a monitor.
     Blocked,
-    /// Waits for another thread.
+    /// Waiting for another thread.
     Waiting,
-    /// Waits for another thread, or until a time.
+    /// Waiting for another thread with a timeout.
     TimedWaiting,
-    /// Has ended.
+    /// Ended.
     Terminated,
 }
 
-/// How a thread waits.
+/// Way in which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// In `Thread.sleep`.
@@ -28,21 +28,21 @@ pub enum Wait {
     Parking,
 }
 
-/// State and how it waits, if the dump tells.
+/// State and wait of a thread, as far as the dump contains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Doing {
     /// The state.
     pub state: Option<State>,
-    /// How it waits, if it does.
+    /// Wait, if the thread waits.
     pub wait: Option<Wait>,
 }
 
 impl State {
-    /// All there are, in the order of Java.
+    /// All states, in the order of Java.
     pub const ALL: [Self; 6] =
         [Self::New, Self::Runnable, Self::Blocked, Self::Waiting, Self::TimedWaiting, Self::Terminated];
 
-    /// The name that Java gives it.
+    /// Returns Java's name of the state.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "NEW",
@@ -61,7 +61,7 @@ impl State {
 }
 
 impl Wait {
-    /// As thread dumps say it.
+    /// Returns the text that thread dumps print.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sleeping => "sleeping",
@@ -72,7 +72,7 @@ impl Wait {
 }
 
 impl Doing {
-    /// What `Thread.threadStatus` says: the bits of a JVMTI thread state, read as `jdk.internal.misc.VM.toThreadState` does.
+    /// Decodes `Thread.threadStatus`: the bits of a JVMTI thread state, as `jdk.internal.misc.VM.toThreadState` does.
     pub fn of_bits(bits: u64) -> Self {
         const ALIVE: u64 = 0x1;
         const TERMINATED: u64 = 0x2;
@@ -109,8 +109,8 @@ impl Doing {
         Self { state: Some(state), wait }
     }
 
-    /// What the constant of java.lang.VirtualThread with this name says, as `VirtualThread.threadState` reads it. A
-    /// thread that runs does what its carrier does; STARTED is for the caller to tell from NEW.
+    /// Decodes the constant of java.lang.VirtualThread with this name, as `VirtualThread.threadState` does. A running
+    /// thread has its carrier's state; the caller distinguishes STARTED from NEW.
     pub fn of_virtual(name: &str) -> Option<Self> {
         let (state, wait) = match name {
             "NEW" => (State::New, None),
@@ -138,7 +138,7 @@ mod tests {
             let doing = Doing::of_bits(bits);
             (doing.state.map(State::name), doing.wait.map(Wait::name))
         };
-        // What HotSpot writes: javaThreadStatus.hpp.
+        // Values written by HotSpot: javaThreadStatus.hpp.
         for (bits, state, wait) in [
             (0, "NEW", None),
             (0x5, "RUNNABLE", None),

@@ -1,4 +1,4 @@
-//! The pass over arrays: their contents, and what of them is used by those who hold them.
+//! Pass over the arrays: their contents, and how much of them their holders use.
 
 use std::io;
 use std::ops::Range;
@@ -24,33 +24,33 @@ use hprof_index::storage::scratch::Array;
 use hprof_parser::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId, be_ids};
 
-/// Entries of a map that are looked at for collisions, at least.
+/// Minimum number of entries of a map that is checked for collisions.
 const MIN_ENTRIES: u64 = 8;
 
-/// A map of which most entries stand behind others.
+/// A map in which most entries collide with others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Colliding {
     pub(super) map: u32,
-    /// Its entries, and those that stand behind others in their bucket.
+    /// Number of entries, and of those after the first of their bucket.
     pub(super) entries: u64,
     pub(super) collisions: u64,
 }
 
-/// What the pass found.
+/// Results of the pass.
 pub(super) struct Found {
     /// Strings by a part of their hash.
     pub(super) texts: Shares,
-    /// Other primitive arrays, likewise.
+    /// Other primitive arrays by a part of their hash.
     pub(super) contents: Shares,
     pub(super) findings: Vec<Findings>,
     /// Collections of few elements.
     pub(super) few: Vec<Array<Loose>>,
-    /// Lists of one element that have nothing but an array: what that takes, the list, the array.
+    /// Lists of one element that have nothing but an array: saving, list, array.
     pub(super) plain: Vec<Array<Saving>>,
     pub(super) colliding: Vec<Colliding>,
 }
 
-/// The kinds that arrays tell of.
+/// Kinds found in arrays.
 const KINDS: [Kind; 6] = [
     Kind::ConstantArrays,
     Kind::UnusedArrayEnds,
@@ -66,7 +66,7 @@ const ZERO_LENGTH: usize = 3;
 const EMPTY: usize = 4;
 const SINGLE: usize = 5;
 
-/// Reads the arrays. `held` has those that instances say something of, by chunk, ascending in each.
+/// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
 pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> io::Result<Found> {
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
@@ -134,11 +134,11 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
     Ok(Found { texts, contents, findings, few, plain, colliding })
 }
 
-/// The arrays in which the JVM keeps what classes refer to: no program has made them.
+/// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
 fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
     let summary = search.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
-    // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without brackets.
+    // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without angle brackets.
     let is_of_jvm = |name: &str| name.starts_with('<') || name == "init_lock";
     let of_jvm = statics.filter(|(name, kind, _)| is_of_jvm(name) && *kind == BasicType::Object);
     of_jvm
@@ -147,8 +147,8 @@ fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
-/// One array of length 0 of each class, which the others could be: one that a static field holds, the first by object ID.
-/// By class, ascending.
+/// Returns one array of length 0 of each class that could replace the others: one that a static field holds, the first
+/// by object ID. By class, ascending.
 fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
     let summary = search.summary;
     let mut found: Vec<(ClassNumber, u32)> = Vec::new();
@@ -178,8 +178,8 @@ fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(Class
     found
 }
 
-/// Takes one array of each class out for which no static field holds one: the last by object ID. The JDK's own objects, which a
-/// program could use, lie at the end of the heap.
+/// Removes one array of each class of which no static field holds one: the last by object ID. The JDK's own objects,
+/// which a program could use, are at the end of the heap.
 fn keep_last(
     search: &Search<'_>,
     findings: &mut Findings,
@@ -204,14 +204,14 @@ fn keep_last(
     Ok(())
 }
 
-/// Reads arrays.
+/// Visitor of arrays.
 struct Pass<'v, 'a> {
     search: &'v Search<'a>,
     plans: &'v Plans,
     of_jvm: &'v FxHashSet<u32>,
     survivors: &'v [(ClassNumber, u32)],
     cursor: Cursor,
-    /// What instances say of this array and of later ones.
+    /// Statements of instances about this array and later ones.
     held: &'v [Held],
     texts: Vec<Item>,
     contents: Vec<Item>,
@@ -222,7 +222,7 @@ struct Pass<'v, 'a> {
 }
 
 impl<'v> Pass<'v, '_> {
-    /// What instances say of the array that is visited.
+    /// Returns the statements of instances about the array being visited.
     fn of_array(&mut self) -> &'v [Held] {
         let object = self.cursor.object().0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
@@ -238,7 +238,7 @@ impl<'v> Pass<'v, '_> {
         }
     }
 
-    /// The class of the array that is visited.
+    /// Returns the class of the array being visited.
     fn part(&self) -> Option<PartKey> {
         Some(PartKey::Class(self.cursor.class()))
     }
@@ -257,7 +257,7 @@ impl<'v> Pass<'v, '_> {
         self.sink(ZERO_LENGTH, Saving::of(self.cursor.object(), bytes), self.part(), (0, 0));
     }
 
-    /// The Strings whose characters these are; whether there are any.
+    /// Adds the Strings of a character array; returns whether there are any.
     fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[Held]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
@@ -280,7 +280,7 @@ impl<'v> Pass<'v, '_> {
         is_of_string
     }
 
-    /// What is used of a buffer.
+    /// Measures the used part of a buffer.
     fn unused_end(&mut self, record: &PrimitiveArray<'_>, elements: &[u8], held: &[Held], is_constant: bool) {
         let layout = *self.search.sizes.layout();
         let length = u64::from(record.length);
@@ -314,7 +314,7 @@ impl<'v> Pass<'v, '_> {
         }
     }
 
-    /// Looks at the table of a collection: whether there is one.
+    /// Examines the table of a collection; returns whether the array is one.
     fn tables(&mut self, record: &ObjectArray<'_>, held: &[Held]) -> bool {
         let mut is_table = false;
         let mut is_first = true;
@@ -323,7 +323,7 @@ impl<'v> Pass<'v, '_> {
             let class = self.search.class(ObjectIndex(held.holder));
             if let Plan::Collection(usage) = plans.of(class) {
                 is_table = true;
-                // A table that several share shrinks once.
+                // A table that several collections share shrinks once.
                 if usage.is_counted {
                     self.table(record, held, usage, class.filter(|_| is_first));
                     is_first = false;
@@ -345,7 +345,7 @@ impl<'v> Pass<'v, '_> {
             _ => (first != UNKNOWN).then_some(u64::from(first)),
         };
         let Some(elements) = elements else { return };
-        // Of other collections their own number has told.
+        // The sizes of other collections are already known from their own fields.
         let is_told_here = match usage.count {
             Count::Length => elements <= 1,
             Count::Between(..) => elements == 1,
@@ -381,7 +381,7 @@ impl<'v> Pass<'v, '_> {
     }
 }
 
-/// Bytes at the end that are zero.
+/// Returns the number of zero bytes at the end.
 fn zeros_at_end(bytes: &[u8]) -> usize {
     const ZEROS: [u8; 256] = [0; 256];
     let mut rest = bytes;

@@ -1,6 +1,6 @@
-//! What is the same: Strings of one text, arrays of one content.
+//! Duplicates: Strings of one text, arrays of one content.
 //!
-//! Hashes of 64 bits put candidates together, and contents are compared, so that nothing counts for something else. The
+//! Candidates have the same 64-bit hash, and contents are compared, so that nothing is counted by mistake. The
 //! candidates are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
 
 use std::io;
@@ -20,36 +20,36 @@ use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, ScratchArena, ScratchStack};
 use hprof_parser::BasicType;
 
-/// Parts of the contents by their hash.
+/// Number of shares of the contents, by hash.
 const SHARES: usize = 256;
-/// Items of a share that are moved to the room at a time.
+/// Number of items of a share that are moved to the scratch arena at a time.
 const SHARE_TOP: usize = 1 << 9;
-/// Groups of equal objects that are kept as examples.
+/// Maximum number of groups of equal objects that are kept as examples.
 const MAX_GROUPS: usize = 100;
-/// Items whose records are asked for before they are read.
+/// Prefetch distance in items.
 const AHEAD: usize = 16;
-/// Contents of more bytes are compared once for each place where they are.
+/// Minimum size in bytes of contents that are compared once per place.
 const LONG: u64 = 1 << 10;
 
-/// A String or an array, and where its content is.
+/// A String or an array, and the place of its content.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Item {
     pub(super) hash: u64,
-    /// The offset of the array's record, shifted left by two, and the form of a text.
+    /// Offset of the array's record, shifted left by two, and the form of a text.
     pub(super) place: u64,
-    /// Bytes of the array, and [`SHARED`].
+    /// Size of the array in bytes, and [`SHARED`].
     pub(super) bytes: u64,
     pub(super) object: u32,
-    /// The array.
+    /// Object index of the array.
     pub(super) array: u32,
 }
 
-/// The array counts for an earlier String.
+/// Flag for an array that counts for an earlier String.
 pub(super) const SHARED: u64 = 1 << 63;
 
 impl Item {
-    /// What goes if its object goes alone: the array, if it counts for this one.
+    /// Returns the bytes freed together with the object: those of the array, if it counts for this one.
     fn bytes(&self) -> u64 {
         if self.bytes & SHARED == 0 { self.bytes } else { 0 }
     }
@@ -58,7 +58,7 @@ impl Item {
         self.bytes & !SHARED > LONG
     }
 
-    /// Whether all that has this place is the same.
+    /// Returns whether all items at this place are equal.
     fn is_whole(&self) -> bool {
         self.place & 3 != contents::Form::Part as u64
     }
@@ -72,7 +72,7 @@ impl Shares {
         Self((0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect())
     }
 
-    /// Takes items.
+    /// Moves items into the shares.
     pub(super) fn put(&self, items: &mut Vec<Item>) -> io::Result<()> {
         items.sort_unstable_by_key(|item| item.hash >> 56);
         for some in items.chunk_by(|a, b| a.hash >> 56 == b.hash >> 56) {
@@ -91,16 +91,16 @@ impl Shares {
     }
 }
 
-/// Contents of arrays or texts, compared.
+/// Contents of arrays or texts, to be compared.
 trait Content: Sync {
-    /// A content that was read.
+    /// Content that was read.
     type Read<'r>
     where
         Self: 'r;
 
     fn read(&self, item: &Item) -> Option<Self::Read<'_>>;
     fn same(a: &Self::Read<'_>, b: &Self::Read<'_>) -> bool;
-    /// What goes if an item goes.
+    /// Returns the saving of an item.
     fn saving(&self, item: &Item) -> Saving;
 }
 
@@ -152,7 +152,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
     }
 }
 
-/// What goes in a share, and its largest groups.
+/// Savings of a share, and its largest groups.
 type Found = (Vec<Saving>, Vec<Largest>);
 
 fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Found {
@@ -165,7 +165,7 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Fo
         if same_hash.len() < 2 {
             continue;
         }
-        // Records lie anywhere: they are asked for before they are read.
+        // Records are scattered: they are prefetched.
         while ahead < share.len().min(start + AHEAD) {
             let item = share.get(ahead);
             let has_same =
@@ -177,10 +177,10 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Fo
         }
         let mut left: Vec<Item> = Vec::new();
         let mut items = same_hash;
-        // Once, but for contents that have the same hash by accident.
+        // One iteration, unless contents have the same hash by accident.
         while let Some((first, rest)) = items.split_first().filter(|(_, rest)| !rest.is_empty()) {
             let Some(read) = content.read(first) else {
-                // Of a dump that has changed since: it equals nothing, and others are not compared with it.
+                // The dump has changed since: the item equals nothing, and others are not compared with it.
                 items = rest;
                 continue;
             };
@@ -239,7 +239,7 @@ fn find_all<C: Content>(
     Ok((all, keep_largest(groups, MAX_GROUPS)))
 }
 
-/// Strings of the same text. The first stays; the arrays of the others go, if nothing else refers to them.
+/// Finds Strings of the same text. The first stays; the arrays of the others are freed, if nothing else refers to them.
 pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
     let (mut savings, groups) = find_all(&Texts(search), shares, (search.bytes, &search.room))?;
     let graph = search.graph;
@@ -247,7 +247,7 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
     for saving in savings.iter() {
         freed.insert(ObjectIndex(saving.object));
     }
-    // An array that several Strings share is asked for with the first of them.
+    // An array that several Strings share is considered with the first of them.
     savings.par_iter_mut().filter(|saving| saving.other != NO_OBJECT).for_each(|saving| {
         let array = ObjectIndex(saving.other);
         let mut referrers = graph.referrers(array).filter(|from| search.reachable.contains(*from));
@@ -263,7 +263,7 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
     Ok(findings)
 }
 
-/// Arrays of the same content.
+/// Finds arrays of the same content.
 pub(super) fn arrays(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
     let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
     let class = |object| search.class(object);

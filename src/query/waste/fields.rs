@@ -1,4 +1,4 @@
-//! Fields that hold what is wasted, and what they are put together by.
+//! Fields that hold waste, and their groups.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
-/// By what an object refers to another.
+/// Way in which an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum By {
-    /// A field that the class declares, by number.
+    /// Field that the class declares, by number.
     Field(u32),
-    /// A static field of the class, by number.
+    /// Static field of the class, by number.
     Static(u32),
-    /// An object of the class, not known how: by an element of an array, by a thread's stack.
+    /// Object of the class without a known field: by an element of an array, by a thread's stack.
     Object,
 }
 
@@ -28,52 +28,52 @@ pub(super) struct Label {
     pub(super) by: By,
 }
 
-/// Nothing but a root holds it.
+/// Label of objects that only roots hold.
 pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
 
-/// By field: how many objects, and their bytes.
+/// Number of objects and their bytes, by field.
 pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
 
-/// What fields are put together by.
+/// Grouping of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
-    /// Not at all.
+    /// No grouping.
     Field,
-    /// The class that declares the field.
+    /// By the class that declares the field.
     Class,
-    /// The class loader of that class.
+    /// By the class loader of that class.
     Loader,
-    /// The package of that class.
+    /// By the package of that class.
     Package,
 }
 
 /// A field that holds waste, or a group of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSum {
-    /// The class that declares the field; or the class, the package, the name of the loader. `None` if nothing but a thread's
-    /// stack or another GC root holds it, and for the boot loader.
+    /// Class that declares the field, or name of the class, the package or the loader. `None` if only a thread's stack
+    /// or another GC root holds the objects, and for the boot loader.
     pub class: Option<Arc<str>>,
-    /// The field; `None` if it is not known, and of groups.
+    /// Field; `None` if it is unknown, and for groups.
     pub field: Option<Arc<str>>,
-    /// The class loader, if these are groups by loader.
+    /// Class loader, for groups by loader.
     pub loader: Option<ObjectId>,
-    /// Whether the field is static.
+    /// `true` if the field is static.
     pub is_static: bool,
-    /// How many objects it holds.
+    /// Number of objects held.
     pub count: u64,
-    /// What would be freed of them.
+    /// Wasted bytes of these objects.
     pub wasted_bytes: u64,
 }
 
 impl FieldSum {
-    /// `com.acme.Row.currency`: class and field; or the class, the package, the loader.
+    /// Returns class and field, `com.acme.Row.currency`, or the class, the package or the loader.
     pub fn name(&self) -> Option<String> {
         let class = self.class.as_ref()?;
         Some(self.field.as_ref().map_or_else(|| class.to_string(), |field| format!("{class}.{field}")))
     }
 }
 
-/// What a group is known by.
+/// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key<'a> {
     Field(&'a str, &'a str, bool),
@@ -82,8 +82,8 @@ enum Key<'a> {
     None,
 }
 
-/// Names fields and puts them together, most bytes first. A name is kept once, however long it is and however many fields
-/// have it.
+/// Names fields and groups them, most bytes first. Each name is stored once, regardless of its length and the number of
+/// fields that share it.
 pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<FieldSum> {
     let mut groups: FxHashMap<Key<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
@@ -127,7 +127,7 @@ fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: GroupBy) 
             By::Static(at) => {
                 Key::Field(name, summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field), true)
             }
-            // An array, or an object of which no field is known to.
+            // An array, or an object by an unknown field.
             By::Object => Key::Name(name),
         },
         GroupBy::Class => Key::Name(name),

@@ -1,11 +1,10 @@
-//! Memory spent for nothing: what each kind of waste is made of, which fields hold it, and what would be freed.
+//! Wasted memory: the objects of each kind of waste, the fields that hold them, and the bytes that would be freed.
 //!
-//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances whose classes are known
-//! here: Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
-//! arrays, beside what the instances said of them: which are the characters of a String, how much of a table is used.
-//! `equal` puts together what is the same, `few` looks at collections of no or one element, `holding` attributes what
-//! was found to fields, and `union` adds up so that no byte counts twice. What the kinds are is defined in
-//! `docs/waste.md`.
+//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances of known classes:
+//! Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
+//! arrays together with the statements of instances about them: which are the characters of a String, how much of a
+//! table is used. `equal` finds duplicates, `few` examines collections of zero or one element, `holding` attributes the
+//! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
 
 mod arrays;
 mod boxes;
@@ -53,9 +52,9 @@ pub enum Kind {
     DuplicateStrings,
     /// Primitive arrays of the same content.
     DuplicateArrays,
-    /// Primitive arrays in which all elements are the same.
+    /// Primitive arrays in which all elements are equal.
     ConstantArrays,
-    /// Buffers that are longer than what is used.
+    /// Buffers that are longer than their used part.
     UnusedArrayEnds,
     /// Collections without elements.
     EmptyCollections,
@@ -63,7 +62,7 @@ pub enum Kind {
     SingleElementCollections,
     /// Collections that need at most half of their table.
     SparseCollections,
-    /// Maps of which most entries stand behind others.
+    /// Maps in which most entries collide with others.
     CollidingMaps,
     /// LinkedLists.
     LinkedLists,
@@ -75,7 +74,7 @@ pub enum Kind {
     SingleElementArrays,
     /// Boxes of primitive values.
     BoxedNumbers,
-    /// Fields that are the same in nearly all instances.
+    /// Fields with the same value in nearly all instances.
     ConstantFields,
     /// Objects that wait for the finalizer.
     Finalizable,
@@ -107,7 +106,7 @@ impl Kind {
         Self::Unreachable,
     ];
 
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DuplicateStrings => "duplicate_strings",
@@ -131,46 +130,46 @@ impl Kind {
     }
 }
 
-/// What was found of a kind.
+/// Findings for one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The kind.
+    /// Kind of waste.
     pub kind: Kind,
-    /// How many objects.
+    /// Number of objects.
     pub count: u64,
-    /// What would be freed if this kind alone were mended.
+    /// Bytes that would be freed if only this kind were fixed.
     pub wasted_bytes: u64,
-    /// What it frees beyond the kinds before it in the order of [`Kind`].
+    /// Bytes freed beyond the kinds before it in the order of [`Kind`].
     pub added_bytes: u64,
-    /// What it consists of, most bytes first.
+    /// Parts, most bytes first.
     pub parts: Vec<Part>,
-    /// The fields that hold it, or the groups of them that were asked for, most bytes first.
+    /// Fields that hold the objects, or the requested groups of them, most bytes first.
     pub fields: Vec<FieldSum>,
-    /// Objects, most bytes first.
+    /// Examples, most bytes first.
     pub examples: Vec<Example>,
 }
 
 /// The waste of a heap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waste {
-    /// The kinds that there are, most bytes first.
+    /// Kinds that were found, most bytes first.
     pub rows: Vec<Row>,
-    /// What would be freed if all kinds of `rows` were mended.
+    /// Bytes that would be freed if all kinds of `rows` were fixed.
     pub wasted_bytes: u64,
-    /// Shallow bytes of reachable objects.
+    /// Shallow size of reachable objects in bytes.
     pub reachable_bytes: u64,
-    /// Shallow bytes of all objects.
+    /// Shallow size of all objects in bytes.
     pub all_bytes: u64,
 }
 
-/// What is asked.
+/// Query for waste.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The kinds; all if there are none.
+    /// Kinds; all if empty.
     pub kinds: Vec<Kind>,
-    /// What fields are put together by.
+    /// Grouping of fields.
     pub group_by: GroupBy,
-    /// Examples of each kind.
+    /// Maximum number of examples of each kind.
     pub examples: usize,
 }
 
@@ -180,29 +179,29 @@ impl Question {
     }
 }
 
-/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
 const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
 
 /// A walk over the records of a block of objects.
 #[derive(Debug, Clone, Copy)]
 struct Cursor {
-    /// The first object of the block.
+    /// First object of the block.
     first: ObjectIndex,
-    /// The place in the block of the object that is visited.
+    /// Index in the block of the object being visited.
     within: u32,
-    /// Which objects of the block are looked at.
+    /// Objects of the block to visit, one bit each.
     bits: u64,
-    /// Their classes.
+    /// Classes of the objects.
     classes: [ClassNumber; BLOCK as usize],
 }
 
 impl Cursor {
-    /// Of no block.
+    /// Cursor before the first block.
     const NONE: Self =
         Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
 
-    /// How many objects have to be visited to see all that are looked at.
+    /// Returns the number of objects to visit so that all marked ones are included.
     fn count(&self) -> u32 {
         u64::BITS - self.bits.leading_zeros()
     }
@@ -223,7 +222,7 @@ impl Cursor {
     }
 }
 
-/// What all steps read.
+/// State shared by all steps.
 struct Search<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
@@ -232,18 +231,18 @@ struct Search<'a> {
     sizes: Sizes,
     room: ScratchArena,
     reachable: Reachable,
-    /// What GC roots refer to.
+    /// Objects that GC roots refer to.
     roots: Bits,
     labels: Labels<'a>,
-    /// How collections are read.
+    /// Readers of collections, by class.
     forms: Arc<Forms>,
-    /// Of hashes.
+    /// Hash seed.
     seed: u64,
 }
 
-/// Visits the records of some objects.
+/// A visitor of the records of some objects.
 trait Walk<'a>: HeapVisitor<'a> {
-    /// Where it is.
+    /// Returns the current position.
     fn cursor(&mut self) -> &mut Cursor;
 }
 
@@ -270,7 +269,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Shallow bytes of all objects.
+    /// Returns the shallow size of all objects in bytes.
     fn all_bytes(&self) -> u64 {
         crate::classes::histogram::all_bytes(self.summary, &self.sizes)
     }
@@ -283,13 +282,13 @@ impl<'a> Search<'a> {
         self.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
-    /// Chunks of all objects, of whole blocks.
+    /// Returns chunks of all objects that consist of whole blocks.
     fn chunks(&self) -> Vec<Range<u32>> {
         let count = self.graph.objects.len();
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
-    /// Walks over the blocks of a chunk that have reachable objects of some classes.
+    /// Walks over the blocks of a chunk that contain reachable objects of some classes.
     #[inline(always)]
     fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
@@ -317,16 +316,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether one object dominates another, which it refers to: whether that goes with it.
+    /// Returns whether an object, to which another refers, is dominated by that and would be freed with it.
     fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
         self.dominator(object) == Some(by)
     }
 
-    /// The dominator of a reachable object, if only roots dominate it `None`.
+    /// Returns the dominator of a reachable object; `None` if only roots dominate it.
     fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let (graph, tree) = (self.graph, &self.graph.tree);
-        // What only one object refers to, and no root, is dominated by that one; but class objects, to which their instances
-        // refer without being listed.
+        // An object with a single referrer that is not a root is dominated by it; except class objects, to which their
+        // instances refer without being listed.
         let only = graph.referrers(object).only().map(ObjectIndex);
         if only.is_some() && !self.roots.contains(object) && graph.class_of_class_object(object).is_none() {
             return only;
@@ -342,7 +341,7 @@ impl<'a> Search<'a> {
 /// Finds the waste of a heap.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object that is wasted.
+/// If there is neither memory nor disk space for a few numbers for each wasted object.
 pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
     let search = Search::new(heap, graph, bytes, Reachable::of(graph));
     let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
@@ -367,7 +366,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
 }
 
-/// What is found of the kinds asked for, in their order.
+/// Returns the findings of the requested kinds, in their order.
 fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings>> {
     let plans = plan::plans(search);
     let instances = instances::read(search, &plans)?;

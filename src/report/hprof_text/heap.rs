@@ -62,22 +62,22 @@ pub(super) fn write(
     out.write_all(heap_text::END.as_bytes())
 }
 
-/// What is the same in the lines of all objects of a class.
+/// Common parts of the lines of a class's objects.
 #[derive(Debug, Default)]
 struct ClassText {
-    /// From the object id to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
+    /// Text from the object ID to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
     before_trace: Vec<u8>,
-    /// Its name and its class object's id, to the end of the line: `java.lang.String@7f0)`.
+    /// Name and ID of the class object, to the end of the line: `java.lang.String@7f0)`.
     name: Vec<u8>,
-    /// For each of the references that the class itself declares, where its name is in the names.
+    /// Range of each field name in `names`, for the references that the class itself declares.
     fields: Vec<Range<u32>>,
 }
 
-/// The texts of all classes.
+/// Texts of all classes.
 struct Texts {
-    /// By class number.
+    /// Texts by class number.
     classes: Vec<ClassText>,
-    /// Names of fields, each as `\tname\t`, and another tab behind those of up to seven bytes.
+    /// Names of fields, each as `\tname\t`, with another tab after those of up to seven bytes.
     names: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl Texts {
     }
 }
 
-/// Collects the names of fields.
+/// Collector of field names.
 #[derive(Default)]
 struct Names {
     bytes: Vec<u8>,
@@ -127,7 +127,7 @@ impl Names {
     }
 }
 
-/// Makes lines of sub-records.
+/// Formatter of sub-records.
 struct Formatter<'a, 't, 's, 'o> {
     bytes: &'a [u8],
     id_size: IdSize,
@@ -135,11 +135,11 @@ struct Formatter<'a, 't, 's, 'o> {
     plans: &'a RecordPlans<'a>,
     texts: &'a Texts,
     text: &'t mut Text<'s, 'o>,
-    /// Of a long array only these elements are wanted.
+    /// Range of elements, for part of a long array.
     elements: Option<Range<u32>>,
-    /// The class met last.
+    /// Most recent class.
     last: (ObjectId, Option<ClassNumber>),
-    /// An instance's classes, from its own upwards, and the bytes of each's fields.
+    /// Classes of an instance, from its own upwards, with the bytes of each one's fields.
     levels: Vec<(&'a ClassText, &'a ClassPlan, &'a [u8])>,
 }
 
@@ -167,7 +167,7 @@ impl Formatter<'_, '_, '_, '_> {
         push_decimal(&mut self.text.made, number);
     }
 
-    /// The name of a class to the end of the line.
+    /// Writes the name of a class to the end of the line.
     #[inline(always)]
     fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
@@ -176,7 +176,7 @@ impl Formatter<'_, '_, '_, '_> {
         }
     }
 
-    /// A line of a class object, if it refers to something.
+    /// Writes a line of a class object, if it refers to something.
     fn reference(&mut self, reference: ClassReference<'_>, id: ObjectId) {
         heap_text::class_reference(&mut self.text.made, reference, id.0);
         self.text.limit();
@@ -286,7 +286,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 
     fn root(&mut self, offset: usize, root: RootRecord) {
         let thread = root.thread.unwrap_or(0);
-        // The agent prints no frame as -1.
+        // The agent prints -1 for no frame.
         let frame = root.frame.unwrap_or(u32::MAX).cast_signed();
         let words;
         let kind = match root.kind {
@@ -309,7 +309,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 words = format!("<JNI monitor>, thread={thread}, frame={frame}");
                 heap_text::Root::Other(&words)
             }
-            // Android's, for which the agent has no words.
+            // Kinds of Android, for which the agent has no names.
             other => {
                 words = format!("<{}>", other.name());
                 heap_text::Root::Other(&words)
@@ -359,7 +359,7 @@ mod tests {
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
-    /// A class object with a field, the next with a superclass, and so on: what is inherited is not kept with each.
+    /// A class object with a field, the next with a superclass, and so on: inherited fields are not stored with each.
     #[test]
     fn a_long_chain_of_classes() {
         const CLASSES: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! Stacks as <https://www.speedscope.app> reads them: its own JSON format, one profile of type `sampled`.
+//! Stacks for <https://www.speedscope.app>: its own JSON format, one profile of type `sampled`.
 //!
 //! Every stack is a sample with its weight. Lists are made while they are written.
 

@@ -1,7 +1,6 @@
-//! Tables as CSV (RFC 4180), for engines: texts are what they are in the dump, not escaped for people as those of
-//! [`crate::csv`].
+//! Tables as CSV (RFC 4180), for engines: texts are as in the dump, not escaped for people as those of [`crate::csv`].
 //!
-//! Null is an empty cell, an empty text is `""`. Object IDs are signed numbers of 64 bits, as in all formats of tables.
+//! Null is an empty cell, an empty text is `""`. Object IDs are signed 64-bit numbers, as in all formats of tables.
 
 use std::io;
 use std::ops::Range;
@@ -64,8 +63,8 @@ fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> io::Result<()>
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {
-    // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions. What has other
-    // bytes than these is quoted: readers guess what spaces at the ends, signs and line breaks mean.
+    // Nearly all texts are plain. Examining all bytes without branches takes a few vector instructions. Texts with
+    // other bytes are quoted: readers disagree about spaces at the ends, signs and line breaks.
     let is_plain = |plain: bool, byte: u8| {
         plain
             & ((byte > b' ') & (byte != b'"') & (byte != b'\'') & (byte != b',') & (byte != 0x7f)

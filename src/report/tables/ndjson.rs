@@ -1,7 +1,7 @@
-//! Tables as NDJSON: a JSON object a line, with all columns of the table as keys.
+//! Tables as NDJSON: a JSON object per line, with all columns of the table as keys.
 //!
-//! Object IDs are signed numbers of 64 bits, as in all formats of tables. Numbers that JSON does not have are texts: `"NaN"`,
-//! `"Infinity"`, `"-Infinity"`.
+//! Object IDs are signed 64-bit numbers, as in all formats of tables. Numbers that JSON cannot express are texts:
+//! `"NaN"`, `"Infinity"`, `"-Infinity"`.
 
 use std::io;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use super::{Shape, column};
 use crate::{digits, json};
 use hprof_query::tables::{Batch, Cell, Kind};
 
-/// What is the same in each line.
+/// Common parts of each line.
 pub(super) struct Keys {
     shape: Arc<Shape>,
-    /// What comes before the value of each column: `{"id":`, `,"name":`.
+    /// Text before the value of each column: `{"id":`, `,"name":`.
     before: Vec<Vec<u8>>,
 }
 
 impl Keys {
-    /// Of a table.
+    /// Creates the keys of a table.
     pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
         let before = shape.fields.iter().enumerate().map(|(at, field)| {
             let mut before = vec![if at == 0 { b'{' } else { b',' }];

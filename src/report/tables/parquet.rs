@@ -1,10 +1,10 @@
 //! Tables as Parquet.
 //!
 //! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
-//! `Part` puts the pages of finished row groups one after another into its file. Integers and object IDs are
-//! delta-encoded in bit-packed blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages compressed by zstd. Each
-//! column of a row group has its least and greatest value, by which engines skip row groups. docs/performance.md has what
-//! was tried instead.
+//! `Part` appends the pages of finished row groups to its file. Integers and object IDs are delta-encoded in bit-packed
+//! blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages are compressed with zstd. Each column of a row
+//! group has its least and greatest value, by which engines skip row groups. docs/performance.md describes the
+//! alternatives that were measured.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -24,15 +24,15 @@ use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 use super::{Field, Shape, column};
 use hprof_query::tables::{Batch, Kind, NO_NAME, Values};
 
-/// Who wrote a file, in the form that readers take apart.
+/// Writer of the file, in the form that readers parse.
 const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");
-/// The level of zstd.
+/// Compression level of zstd.
 const ZSTD_LEVEL: i32 = 1;
-/// Rows of a page at most.
+/// Maximum number of rows of a page.
 const PAGE_ROWS: usize = 1 << 17;
-/// Rows that the crate looks at before it looks at the size of a page.
+/// Number of rows between checks of a page's size by the crate.
 const STEP_ROWS: usize = 1 << 13;
-/// Bytes of a dictionary: names of all classes of a large program.
+/// Maximum size of a dictionary in bytes: names of all classes of a large program.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
 fn failed(error: ParquetError) -> io::Error {
@@ -45,7 +45,7 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
-/// The columns of a table.
+/// Columns of a table.
 pub(super) struct Schema {
     shape: Arc<Shape>,
     root: TypePtr,
@@ -54,7 +54,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Of a table.
+    /// Creates the schema of a table.
     pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
@@ -88,7 +88,7 @@ impl Schema {
         })
     }
 
-    /// Encodes a row group.
+    /// Creates the encoder of a row group.
     pub(super) fn encoder(&self) -> io::Result<Encoder> {
         let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
             let pages = Pages::default();
@@ -98,7 +98,7 @@ impl Schema {
         Ok(Encoder { rows: 0, columns: columns.collect() })
     }
 
-    /// Begins a file.
+    /// Starts a file.
     pub(super) fn part(&self, file: File) -> io::Result<Part> {
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer =
@@ -121,7 +121,7 @@ fn of_field(field: &Field) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// The compressed pages of a column of a row group.
+/// Compressed pages of a column of a row group.
 #[derive(Clone)]
 struct Pages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
 
@@ -153,19 +153,19 @@ impl PageWriter for Pages {
     }
 }
 
-/// Encodes a row group.
+/// Encoder of a row group.
 pub(super) struct Encoder {
     rows: u64,
     columns: Vec<ColumnEncoder>,
 }
 
 impl Encoder {
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of pages so far.
+    /// Returns the size of the pages so far in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.columns.iter().map(|column| column.pages.len()).sum()
     }
@@ -191,14 +191,14 @@ impl Encoder {
     }
 }
 
-/// Encodes a column of a row group.
+/// Encoder of a column of a row group.
 struct ColumnEncoder {
     field: Field,
     writer: ColumnWriter<'static>,
     pages: Pages,
-    /// Whether there is a value, by row: 1 or 0.
+    /// Validity by row: 1 or 0.
     levels: Vec<i16>,
-    /// The names that came so far, by number.
+    /// Names so far, by number.
     names: Vec<Option<ByteArray>>,
 }
 
@@ -218,7 +218,7 @@ impl ColumnEncoder {
             }
             .map(drop);
         }
-        // Where there is a value.
+        // Validity of the values.
         let valid = match values {
             Values::Integers { valid, .. } | Values::Reals { valid, .. } | Values::Texts { valid, .. } => {
                 valid
@@ -314,19 +314,19 @@ fn slice<'v, T>(values: &'v [T], rows: &Range<usize>) -> &'v [T] {
     values.get(rows.clone()).unwrap_or_default()
 }
 
-/// The values that are there.
+/// Returns the valid values.
 fn present<T: Copy>(values: &[T], valid: &[bool]) -> Vec<T> {
     values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value).collect()
 }
 
-/// A row group, encoded.
+/// An encoded row group.
 pub(super) struct Group {
     rows: u64,
     columns: Vec<(Bytes, ColumnCloseResult)>,
 }
 
 impl Group {
-    /// Its rows.
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
@@ -350,19 +350,19 @@ impl Part {
         append().map_err(failed)
     }
 
-    /// Ends the file; says how long it is.
+    /// Ends the file; returns its length.
     pub(super) fn close(mut self) -> io::Result<u64> {
         self.writer.finish().map_err(failed)?;
         Ok(self.writer.bytes_written() as u64)
     }
 }
 
-/// Whether a value of a column is there.
+/// Returns whether a value of a column is valid.
 fn is_valid(valid: &[bool], row: usize) -> bool {
     valid.get(row).copied().unwrap_or(true)
 }
 
-/// The texts of a column: that of a row.
+/// Returns the text of a row.
 fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
     let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()

@@ -1,10 +1,10 @@
-//! What tables have, as Markdown.
+//! Definitions of tables as Markdown.
 
 use std::fmt::Write;
 
 use hprof_query::tables::{Definition, Kind};
 
-/// A section for each table. `secret` says when columns that may be secret are null.
+/// Returns a section for each table. `secret` states when columns that may be secret are null.
 pub fn markdown(definitions: &[Definition], secret: &str) -> String {
     let mut out = String::new();
     for definition in definitions {

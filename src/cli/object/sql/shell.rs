@@ -148,7 +148,7 @@ impl Shell<'_> {
             found.extend(class.map(|table| (format!("\"{name}\""), table)));
         }
         if found.is_empty() {
-            messages::line("error", &format!("there is no table or class {name}"));
+            messages::line("error", &format!("no table or class named {name}"));
             return Ok(());
         }
         for (name, table) in found {

@@ -8,7 +8,7 @@ fn frame(method: &str, line: i32) -> Frame {
     Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }
 }
 
-/// Traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
+/// Creates traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
 fn traces(of: &[&[&str]]) -> Traces {
     let mut traces = Traces::default();
     for (serial, methods) in (1..).zip(of) {
@@ -45,7 +45,7 @@ fn with_sites(of: &[&[&str]], rows: Vec<Site>) -> Profile {
     Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
 }
 
-/// `stack weight`, as they are walked.
+/// Returns lines `stack weight` in the order of the walk.
 fn folded(stacks: &Stacks) -> Vec<String> {
     let (mut path, mut lines) = (Vec::new(), Vec::new());
     for step in stacks.walk(|_| true) {
@@ -255,7 +255,7 @@ fn long_names_are_cut() {
     assert_eq!(found.labels()[0].text.chars().count(), 1001);
 }
 
-/// A million sites of one deep trace: their tree is as large as the trace and the classes.
+/// A million sites of one deep trace: the tree is as large as the trace and the classes.
 #[test]
 fn a_million_sites_of_a_deep_trace() {
     let mut traces = Traces::default();
@@ -266,12 +266,12 @@ fn a_million_sites_of_a_deep_trace() {
     let question = Question::new(Of::Live);
     let found = stacks(&profile, &question).unwrap();
     assert_eq!((found.total, found.stacks, found.nodes.len()), (1_000_000, 1000, 101_001));
-    // Each class would hold the whole trace.
+    // Each class would repeat the whole trace.
     let reverse = Question { reverse: true, ..question };
     assert_eq!(stacks(&profile, &reverse).err(), Some(TooLarge));
 }
 
-/// `stack old new`, as they are walked.
+/// Returns lines `stack old new` in the order of the walk.
 fn both(stacks: &Stacks) -> Vec<String> {
     let (mut path, mut lines) = (Vec::new(), Vec::new());
     for step in stacks.walk_both(|_, _| true) {
@@ -293,7 +293,7 @@ fn two_recordings_are_one_tree() {
     assert_eq!(both(&found), ["main 1 0", "main;gone;y 3 0", "main;new 0 5", "main;x 4 1", "main;x;z 0 2"]);
     assert_eq!((found.total, found.stacks), (8, 3));
     assert_eq!(found.baseline, Some(Baseline { total: 8, gone: 3 }));
-    // Without the old weights it is the tree of the new recording.
+    // Without the old weights the tree is that of the new recording.
     assert_eq!(folded(&found), folded(&stacks(&new, &question).unwrap()));
     let same = compare(&new, &new, &question).unwrap();
     assert_eq!(same.baseline, Some(Baseline { total: 8, gone: 0 }));
@@ -355,7 +355,7 @@ fn what_the_writer_left_out_is_in_the_picture() {
         ask(&profile, &Question::new(Of::Live)),
         ["<sites below the cutoff> 70", "main;x;a.B (object) 30"]
     );
-    // Which stacks they had is not known: no filter can want them.
+    // The stacks of these sites are unknown: no filter can match them.
     let filter = StackFilter { methods: vec!["x".parse().unwrap()], ..StackFilter::default() };
     let question = Question { filter, ..Question::new(Of::Live) };
     assert_eq!(ask(&profile, &question), ["main;x;a.B (object) 30"]);

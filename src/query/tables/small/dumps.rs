@@ -12,13 +12,13 @@ use crate::strings::contents::hash;
 use crate::tables::strings::SEED;
 use hprof_index::model::problem::Severity;
 
-/// What `dumps` has.
+/// Returns the definition of `dumps`.
 pub(super) fn definition() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "dumps".into(),
         meaning: "The dump: one row".into(),
-        order: "there is one row".into(),
+        order: "of the dumps".into(),
         columns: vec![
             Column::of(names::NAME),
             Column::of(names::FILE),
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The one row of `dumps`.
+/// Makes the row of `dumps`.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
@@ -98,17 +98,18 @@ pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     Ok(())
 }
 
-/// What `properties` has.
+/// Returns the definition of `properties`.
 pub(super) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
-        meaning: "A system property of the JVM that the index keeps: those that are usually no secret".into(),
+        meaning: "A system property of the JVM that the index stores: those that are usually not secret"
+            .into(),
         order: "by name".into(),
         columns: vec![Column::of(names::NAME), Column::of(names::VALUE).secret(), Column::of(names::HASH)],
     }
 }
 
-/// The rows of `properties`.
+/// Makes the rows of `properties`.
 pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -118,7 +119,7 @@ pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Res
     Ok(())
 }
 
-/// What `labels` has.
+/// Returns the definition of `labels`.
 pub(super) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
@@ -128,7 +129,7 @@ pub(super) fn labels() -> Definition {
     }
 }
 
-/// The rows of `labels`.
+/// Makes the rows of `labels`.
 pub(super) fn make_labels(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();

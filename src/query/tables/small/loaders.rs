@@ -9,7 +9,7 @@ use crate::classes::loaders::{self, SortBy};
 use crate::dictionary::names;
 use crate::objects::label::Labels;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let alone = "none of these is reachable, or it is a loader that lives as long as the JVM";
     Definition {
@@ -31,7 +31,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
+/// Makes the rows.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let Context { heap, summary, graph, bytes, objects, .. } = context;
     let labels = Labels::new(heap, graph, bytes);

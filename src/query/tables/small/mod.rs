@@ -1,7 +1,8 @@
-//! Tables that are small or made at once: what `threads`, `loaders`, `leaks`, `waste` and other commands tell, as rows.
+//! Tables that are small or made at once: the results of `threads`, `loaders`, `leaks`, `waste` and other commands, as
+//! rows.
 //!
-//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread, since a
-//! dump can hold a million threads.
+//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread,
+//! since a dump can contain a million threads.
 
 mod dumps;
 mod loaders;
@@ -25,10 +26,10 @@ use super::{
 
 use rows::Rows;
 
-/// Makes all rows of a table.
+/// Function that makes all rows of a table.
 type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
 
-/// What each of the small tables has, and how its rows are made; those of threads are beside.
+/// Definitions and row functions of the small tables, except those of threads.
 const ALL: [(fn() -> Definition, Make); 10] = [
     (loaders::definition, loaders::make),
     (recorded::sites, recorded::make_sites),
@@ -44,7 +45,7 @@ const ALL: [(fn() -> Definition, Make); 10] = [
 
 const OF_THREADS: [Of; 3] = [Of::Threads, Of::Frames, Of::Locals];
 
-/// The tables of this folder.
+/// Returns the tables of this module.
 pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
     let found = Found::new(context);
     let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
@@ -57,7 +58,7 @@ pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>>
     all
 }
 
-/// What the tables of this folder have.
+/// Returns the definitions of the tables of this module.
 pub(super) fn definitions() -> Vec<Definition> {
     let of_threads = OF_THREADS.into_iter().map(threads::definition);
     of_threads.chain(ALL.into_iter().map(|(definition, _)| definition())).collect()
@@ -69,17 +70,17 @@ struct Small<'a> {
     definition: Definition,
     make: Make,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
-    /// By column: the rows of each value, for joins.
+    /// Rows of each value, by column; for joins.
     rows_of: Vec<OnceLock<RowsOf>>,
 }
 
-/// The rows of each value of a column.
+/// Rows of each value of a column.
 type RowsOf = FxHashMap<Key, Vec<usize>>;
 
-/// Rows of one value, about.
+/// Approximate number of rows of one value.
 const ROWS_OF_VALUE: f64 = 8.0;
 
-/// About how many rows a table has whose rows are not made yet.
+/// Approximate number of rows of a table before they are made.
 const USUAL_ROWS: u64 = 100;
 
 impl<'a> Small<'a> {
@@ -88,7 +89,7 @@ impl<'a> Small<'a> {
         Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
     }
 
-    /// The rows that have a value in a column, one chunk each.
+    /// Returns the rows that have a value in a column, one chunk each.
     fn find(&self, column: usize, key: &Key) -> io::Result<Vec<Chunk>> {
         let made = self.made()?;
         let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };
@@ -118,11 +119,11 @@ impl<'a> Small<'a> {
     }
 }
 
-/// What `cell` holds, made if it is empty. No lock is held meanwhile, unlike in `OnceLock::get_or_init`: what is made here
-/// runs on all cores, and a thread that waits for the others may be given a job that wants the same.
+/// Returns the value of `cell`, computing it if empty. No lock is held meanwhile, unlike in `OnceLock::get_or_init`:
+/// the computation uses all cores, and a thread that waits for the others may be given a job that needs the same value.
 fn once<T>(cell: &OnceLock<T>, make: impl Fn() -> T) -> &T {
     if cell.get().is_none() {
-        // Another thread may have been faster; both made the same.
+        // Another thread may have been faster; both results are the same.
         let _ = cell.set(make());
     }
     cell.get_or_init(make)
@@ -141,7 +142,7 @@ impl Table for Small<'_> {
     }
 
     fn lookups(&self) -> Vec<Lookup> {
-        // What tables are joined by: objects, classes, serial numbers of traces.
+        // Columns for joins: objects, classes, serial numbers of traces.
         let is_key = |kind: Kind, name: &str| matches!(kind, Kind::Id | Kind::Name) || name == "trace";
         let columns = self.definition.columns.iter().enumerate();
         let keys = columns.filter(|(_, column)| is_key(column.kind, &column.name));
@@ -158,8 +159,8 @@ impl Table for Small<'_> {
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
         match question {
             Question::Of(column, _, key) => self.find(*column, key),
-            // Made here, not when rows are read: that runs on all cores, and who reads may be one of several threads that
-            // wait for one another's turn.
+            // Made here, not when rows are read: the computation uses all cores, and the reader may be one of several
+            // threads that wait for each other.
             _ => Ok(vec![Chunk::Rows(0..self.made()?.rows)]),
         }
     }

@@ -1,6 +1,7 @@
 //! The tables `threads`, `frames` and `locals`.
 //!
-//! A dump can hold a million virtual threads with their stacks: threads are found once, and read when their rows are.
+//! A dump can contain a million virtual threads with their stacks: threads are found once, and read together with their
+//! rows.
 
 use std::io;
 use std::ops::Range;
@@ -17,10 +18,10 @@ use crate::threads::{
 };
 use hprof_index::model::summary::ClassNumber;
 
-/// Threads of a chunk.
+/// Threads per chunk.
 const CHUNK: usize = 1 << 10;
 
-/// About how many frames and locals a thread has.
+/// Approximate number of frames and locals of a thread.
 const USUAL_FRAMES: f64 = 10.0;
 
 /// The threads of a dump.
@@ -34,7 +35,7 @@ impl<'a> Found<'a> {
         Arc::new(Self { context: context.clone(), found: OnceLock::new() })
     }
 
-    /// The threads, by object ID.
+    /// Returns the threads, by object ID.
     fn get(&self) -> (&Threads<'a>, &[Row]) {
         let (threads, rows) = once(&self.found, || {
             let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
@@ -45,14 +46,14 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Which of the tables.
+/// Kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// A row a thread.
+    /// A row for each thread.
     Threads,
-    /// A row a frame.
+    /// A row for each frame.
     Frames,
-    /// A row an object that a stack holds.
+    /// A row for each object that a stack holds.
     Locals,
 }
 
@@ -69,13 +70,13 @@ impl<'a> ThreadTable<'a> {
     }
 }
 
-/// What a table has.
+/// Returns the definition of a table.
 pub(super) fn definition(of: Of) -> Definition {
     let unknown = "not known";
     match of {
         Of::Threads => Definition {
             name: "threads".into(),
-            meaning: "A Thread object, as `threads` tells".into(),
+            meaning: "A Thread object, as `threads` shows".into(),
             order: "by ID".into(),
             columns: vec![
                 Column::of(names::OBJECT),
@@ -120,10 +121,10 @@ pub(super) fn definition(of: Of) -> Definition {
             name: "locals".into(),
             meaning: "An object that a thread's stack holds; of a frame each once for each kind of root"
                 .into(),
-            order: "by thread; frames innermost first, what is in no frame last".into(),
+            order: "by thread; frames innermost first, objects in no frame last".into(),
             columns: vec![
                 Column::of(names::THREAD),
-                Column::of(names::FRAME_NUMBER).or_null("it is in no frame that is known"),
+                Column::of(names::FRAME_NUMBER).or_null("it is in no known frame"),
                 Column::of(names::OBJECT),
                 Column::of(names::CLASS).few().or_null("the dump does not name it"),
                 Column::of(names::KIND).few(),
@@ -191,7 +192,7 @@ impl Table for ThreadTable<'_> {
                 Of::Frames => frame_rows(&thread, batch),
                 Of::Locals => local_rows(&thread, batch),
             }
-            // The thread and the place among its rows: the same in every question.
+            // The thread and the position among its rows: the same for every query.
             let first = i64::try_from(at).unwrap_or(0) << 32;
             batch.row_numbers.extend((first..).take(batch.rows - before));
         }

@@ -7,12 +7,11 @@ use super::Rows;
 use crate::dictionary::names;
 use crate::waste::{FieldSum, GroupBy, Question, waste};
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Memory spent for nothing: a kind of waste and a field that holds it, as `waste` tells"
-            .into(),
+        meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
         order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
         columns: vec![
             Column::of(names::KIND).few(),
@@ -28,7 +27,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
+/// Makes the rows.
 pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let question = Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;

@@ -61,7 +61,7 @@ fn drawn(stacks: &Stacks, look: &Look) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Names of elements, texts of titles, and values of attributes.
+/// Returns names of elements, texts of titles, and values of attributes.
 fn parsed(svg: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut reader = Reader::from_str(svg);
     reader.config_mut().check_comments = true;
@@ -230,7 +230,7 @@ fn speedscope_has_what_its_schema_requires() {
     assert_eq!(sampled["weights"], serde_json::json!([60, 30]));
 }
 
-/// The colour of the frame with this title.
+/// Returns the colour of the frame with this title.
 fn colour<'s>(svg: &'s str, title: &str) -> &'s str {
     let frame = svg.split_once(&format!("<title>{title}</title>")).unwrap().1;
     frame.split_once("fill=\"rgb(").unwrap().1.split_once(')').unwrap().0
@@ -245,7 +245,7 @@ fn a_difference_is_red_and_blue() {
     let stacks = compare(&old, &new, &question).unwrap();
     // 10 samples scaled to 20: 10 become 2, 2 become 14, 4 stay.
     let svg = drawn(&stacks, &look());
-    // The more of the greatest difference, which is 12, the less of the other colours.
+    // The more intense, the closer to the greatest difference, which is 12.
     for (title, rgb) in [
         ("all (20 samples, 100%)", "250,250,250"),
         ("main (20 samples, 100.00%; 0.00%)", "250,250,250"),
@@ -276,7 +276,7 @@ fn differences_that_do_not_fit_are_drawn() {
             assert!(drawn(&stacks, &Look { scale, ..look() }).contains("main ("), "{old:?} {new:?}");
         }
     }
-    // What is narrow stays if it was wide.
+    // Narrow frames stay if they were wide.
     let stacks = compare(&of(&[99, 1]), &of(&[1, 999_999]), &question).unwrap();
     assert!(drawn(&stacks, &look()).contains("x (1 samples, 0.00%; -99.00%)"));
 }

@@ -1,6 +1,6 @@
-//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table out of all of a run.
+//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table from all of a run.
 //!
-//! The agent sets its counts back whenever it has written them, so tables of one kind add up.
+//! The agent resets its counters whenever it has written them, so tables of one kind are summed.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
 
-/// The tables of one kind, in the order of the file.
+/// Tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     tables: Vec<Table>,
@@ -60,7 +60,7 @@ impl Tables {
                     None => samples.rows.push((row.trace, row.count)),
                 }
             }
-            // A total beyond 31 bits is printed as if it had a sign.
+            // A total beyond 31 bits is printed as a signed number.
             let total = u64::try_from(table.total).unwrap_or_else(|_| {
                 i32::try_from(table.total).map_or(0, |total| total.cast_unsigned().into())
             });
@@ -77,7 +77,7 @@ impl Tables {
         Some(Times { total_ms: total, rows, date })
     }
 
-    /// The only table as it is, or the sum of several: times are what percentages of totals come to.
+    /// Returns a single table unchanged, or the sum of several: times are computed from the percentages of the totals.
     fn sum(mut self) -> Option<Table> {
         let last = self.tables.pop()?;
         if self.tables.is_empty() {
@@ -87,7 +87,7 @@ impl Tables {
         let mut total = 0i64;
         let mut date = None;
         let mut rows: Vec<(f64, TimeRow)> = Vec::new();
-        // Names are texts of a hostile file: this map has the hash of the standard library.
+        // Names come from an untrusted file: this map uses the hash of the standard library.
         let mut places: std::collections::HashMap<(TraceSerial, Option<String>), usize> =
             std::collections::HashMap::new();
         for table in self.tables {

@@ -1,4 +1,4 @@
-//! One run of a text report: events in, a profile out.
+//! One run of a text report: converts events into a profile.
 
 use super::heap::HeapCounter;
 use super::rankings::Tables;
@@ -10,13 +10,13 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{self, Event, Ranking};
 
-/// What has been read of a run.
+/// State of a run that is being read.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     profile: Profile,
-    /// Serial number -> its last thread.
+    /// Last thread of each serial number.
     threads: IdMap<u32, usize>,
-    /// The trace that is being read.
+    /// Trace that is being read.
     trace: Option<Trace>,
     heap: Option<HeapCounter>,
     ranking: Option<Ranking>,
@@ -34,10 +34,10 @@ struct Trace {
 }
 
 impl Run {
-    /// Takes what a line says.
+    /// Adds the event of a line.
     #[inline]
     pub(super) fn take(&mut self, event: Event<'_>) {
-        // Most lines of most files are these.
+        // Most lines of most files.
         match (&event, &mut self.heap) {
             (Event::Field { .. } | Event::Element { .. } | Event::Nothing, _) => {}
             (Event::Object(object), Some(heap)) => heap.object(object),
@@ -67,7 +67,7 @@ impl Run {
                     group: names::text(group),
                     ..StartedThread::default()
                 });
-                // Another thread of the JVM wrote this: a trace goes on behind it.
+                // Written by another thread of the JVM: the trace continues after it.
                 return;
             }
             Event::ThreadEnd { serial } => {
@@ -81,7 +81,7 @@ impl Run {
                 self.profile.waits.push(self::wait(&wait));
                 return;
             }
-            // What is lost with the line, the reader knows.
+            // The reader accounts for the lost line.
             Event::Malformed { .. } => return,
             Event::Trace { serial, thread, phase } => {
                 self.end_trace();
@@ -194,7 +194,7 @@ impl Run {
         self.profile.monitor_dumps.last_mut()?.monitors.last_mut()
     }
 
-    /// What the run holds.
+    /// Returns the contents of the run.
     pub(super) fn finish(mut self) -> (Profile, Option<TextHeap>) {
         self.end_trace();
         self.profile.samples = self.samples.samples();
@@ -211,7 +211,7 @@ impl Run {
 
 fn frame(frame: &event::TextFrame<'_>) -> Frame {
     Frame {
-        // What the agent writes when it knows no class, and what `convert` writes.
+        // Written by the agent if it does not know the class, and by `convert`.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
             .then(|| names::class(frame.class).into()),
         method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method).into()),

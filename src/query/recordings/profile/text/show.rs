@@ -1,4 +1,4 @@
-//! One object of a text report's HEAP DUMP.
+//! A single object of a text report's HEAP DUMP.
 
 use std::ops::Range;
 
@@ -16,26 +16,26 @@ use hprof_parser::{BasicType, ObjectId};
 pub struct Question {
     /// Object ID.
     pub object: ObjectId,
-    /// Elements of an array that are wanted.
+    /// Range of array elements.
     pub elements: Range<u64>,
-    /// `true` if to look for the objects that refer to it.
+    /// `true` to search for referrers.
     pub incoming: bool,
 }
 
 /// Result of the query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The object, if it is there. A text has no primitive values, and of references only those that are not null.
+    /// Object, if found. A text contains no primitive values, and only references that are not null.
     pub shown: Option<Shown>,
-    /// The elements of an array.
+    /// Elements of an array.
     pub elements: Vec<Part>,
-    /// The objects that refer to it, if they were asked for, in the order of the file.
+    /// Referrers, if requested, in the order of the file.
     pub referrers: Vec<Referrer>,
-    /// IDs of objects next to one that is not there, ascending.
+    /// IDs next to the requested one, ascending, if it was not found.
     pub nearest: Vec<ObjectId>,
 }
 
-/// Looks for an object in the HEAP DUMP of a run.
+/// Finds an object in the HEAP DUMP of a run.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -55,7 +55,7 @@ pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, Te
     Ok(answer)
 }
 
-/// The object whose lines are being read.
+/// Object whose lines are being read.
 #[derive(Debug, Default)]
 struct Current {
     object: ObjectId,
@@ -80,7 +80,7 @@ impl<'q> Search<'q> {
             // Only the last HEAP DUMP counts.
             Event::HeapBegin { .. } => *self = Self::new(self.question),
             Event::HeapEnd => self.current = None,
-            // The lines below it are of an object that is not known.
+            // The following lines belong to an unknown object.
             Event::Malformed { text: [b'O' | b'A' | b'C', ..], .. } => self.current = None,
             Event::Root(root) if root.object == self.question.object => self.root(&root),
             Event::Object(object) => {
@@ -133,7 +133,7 @@ impl<'q> Search<'q> {
         }
     }
 
-    /// An object begins; if it is the one, what is known of it.
+    /// Begins an object; if it is the requested one, returns it with what is known.
     fn begin(&mut self, object: ObjectId, class: &[u8], kind: Kind) -> Option<&mut Shown> {
         self.note_nearest(object);
         let current = self.current.get_or_insert_default();
@@ -145,7 +145,7 @@ impl<'q> Search<'q> {
         if object != self.question.object {
             return None;
         }
-        // Of several with one id the last counts.
+        // Of several objects with one ID the last counts.
         self.answer.elements.clear();
         let roots = self.roots.clone();
         Some(self.answer.shown.insert(Shown { object, kind, roots, ..Shown::default() }))
@@ -177,12 +177,12 @@ impl<'q> Search<'q> {
             Kind::ObjectArray | Kind::PrimitiveArray => (array_class(class), None),
             Kind::Instance => (names::class(class), None),
         };
-        // One object may hold it several times.
+        // One object may refer to it several times.
         if let Some(last) = self.answer.referrers.last_mut()
             && last.object == *object
             && let Some(before) = &mut last.reference
         {
-            // A long array may hold nothing else.
+            // A long array may contain nothing else.
             if before.len() < 200 {
                 before.push_str(", ");
                 before.push_str(&reference);
@@ -201,14 +201,14 @@ impl<'q> Search<'q> {
             thread: root.thread.map(|thread| thread.to_string()),
             frame: root.frame.filter(|frame| *frame >= 0).map(|frame| frame.to_string()),
         };
-        // The agent writes roots first, but nobody has to.
+        // The agent writes roots first, but the format does not require it.
         if let Some(shown) = &mut self.answer.shown {
             shown.roots.push(root.clone());
         }
         self.roots.push(root);
     }
 
-    /// Keeps the IDs next to the one that is looked for.
+    /// Records the IDs next to the requested one.
     fn note_nearest(&mut self, id: ObjectId) {
         let wanted = self.question.object;
         let nearest = &mut self.answer.nearest;
@@ -242,7 +242,7 @@ fn part(name: String, object: ObjectId) -> Part {
     Part { name, class: None, kind: BasicType::Object, value }
 }
 
-/// The class of an array, from what its line says: its class, or in older files that of its elements.
+/// Returns the class of an array from its line: the array class, or in older files the element class.
 fn array_class(name: &[u8]) -> String {
     let class = names::class(name);
     if name.ends_with(b"]") { class } else { class + "[]" }
@@ -253,7 +253,7 @@ fn is_primitive(array: &str) -> bool {
     BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
-/// Looks once more for the classes of the objects that are referred to.
+/// Reads the file again for the classes of the referenced objects.
 fn describe(file: &TextFile, run: u32, answer: &mut Answer) -> Result<(), TextError> {
     let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
     let mut wanted: IdMap<ObjectId, (Option<String>, Option<String>)> = IdMap::default();
