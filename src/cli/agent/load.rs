@@ -1,4 +1,4 @@
-//! `agent load`: the agent in a JVM that runs already, and its answer.
+//! `agent load`: loads the agent into a running JVM and prints its answer.
 
 use crate::cli::Outcome;
 
@@ -9,18 +9,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli agent load 4711 dump
   hprof-cli agent load 4711 stop";
 
-/// Load the agent into a JVM that runs, or tell it what to do
+/// Load the agent into a running JVM, or control it there
 ///
-/// Prints what the agent answers, or why it refuses, where `jcmd` prints a number. `dump` writes what was recorded
-/// until now, `stop` does the same and ends the recording; after that another one can be started. The
-/// JVM must be of the same user. Relative names of files are in the JVM's directory.
+/// Prints the agent's answer or why it refuses, where `jcmd` prints only a number. `dump` writes what was recorded so
+/// far; `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to
+/// the same user. Relative file names are resolved in the JVM's working directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Process ID of the JVM
     #[arg(value_name = "PID")]
     pid: u32,
 
-    /// Options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...; or dump, stop, help
+    /// Options of the agent, as listed by `hprof-cli agent`: KEY=VALUE,...; or dump, stop, help
     #[arg(value_name = "OPTIONS", required = true)]
     options: Vec<String>,
 }
@@ -71,7 +71,7 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What the agent returned to the JVM.
+/// Extracts the agent's return code from the JVM's answer.
 #[cfg(target_os = "linux")]
 fn returned(text: &str) -> Option<i32> {
     text.lines().find_map(|line| line.trim().strip_prefix("return code: "))?.trim().parse().ok()

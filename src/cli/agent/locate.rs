@@ -1,4 +1,4 @@
-//! `agent`: where the agent's library is, how it is loaded, and `agent load`, which loads it.
+//! `agent`: the location of the agent's library and how to load it; and `agent load`, which loads it.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Show where the HPROF agent is and how to load it
 ///
-/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with
-/// the options of the agent that was part of JDK 5 to 8. Its library is looked for in $HPROF_CLI_AGENT,
-/// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
+/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with the
+/// options of the agent that was part of JDK 5 to 8. Its library is searched in $HPROF_CLI_AGENT, then beside this
+/// program, then in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -46,10 +46,10 @@ enum Action {
     Load(load::Args),
 }
 
-/// The options that the examples have.
+/// Options used in the examples.
 const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 
-/// What cannot be had in a JVM that runs already.
+/// Features that are not available in a JVM that is already running.
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
     "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
@@ -57,7 +57,7 @@ const LATE: [&str; 4] = [
     "classes that were loaded before it are not measured (cpu=times, cpu=old)",
 ];
 
-/// What there is to say.
+/// Facts about the library.
 struct Row {
     library: String,
     agentpath: String,
@@ -77,7 +77,7 @@ impl Row {
         }
     }
 
-    /// The lines of the table.
+    /// Returns the lines of the table.
     fn lines(&self) -> Vec<String> {
         let quoted = crate::cli::shared::commands::quoted;
         let mut lines = vec![
@@ -105,7 +105,7 @@ impl Row {
     }
 }
 
-/// The library as the file of the answer.
+/// The library, as the file of the answer.
 struct Library<'a>(&'a Path);
 
 impl Source for Library<'_> {
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let library = library::find()?;
     if args.path {
         let mut out = output::stdout();
-        // As it is: a shell puts it into a command.
+        // Unescaped: a shell inserts it into a command.
         out.write_all(library.as_os_str().as_encoded_bytes())?;
         out.write_all(b"\n")?;
         output::finish(out)?;

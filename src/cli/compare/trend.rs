@@ -1,4 +1,4 @@
-//! `trend`: what grows from dump to dump.
+//! `trend`: growth over three or more dumps.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend heap-*.hprof --all --min-change 1MiB
   hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every_step\")'";
 
-/// Milliseconds of an hour.
+/// Milliseconds per hour.
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// What is compared.
+/// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Place,
     Classes(GroupBy),
 }
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Key<By>] = &[
     ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
     ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
@@ -52,30 +52,30 @@ const GROUP_BY: &[Key<By>] = &[
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
 ];
 
-/// The order of dumps.
+/// Order of the dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Time,
     Given,
 }
 
-/// The words of `--order`.
+/// Values of `--order`.
 const ORDER: &[Key<Order>] =
     &[("time", Order::Time, "By the times in their headers"), ("given", Order::Given, "As they are given")];
 
 /// Show what grows from dump to dump
 ///
-/// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every
-/// step, and what has grown and stopped. What rises and falls is no leak, and left out; --all shows it too.
-/// Places are those of `diff --group-by place`: what they retain counts; of classes the shallow bytes count. The exit code is 1 if
-/// nothing grows.
+/// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every step,
+/// and what has grown and stopped. What rises and falls is not a leak and is omitted; --all shows it too. Places are
+/// those of `diff --group-by place`, compared by retained size; classes are compared by shallow bytes. The exit code
+/// is 1 if nothing grows.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// The order of the dumps
+    /// Order of the dumps
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
     order: Order,
 
@@ -94,12 +94,12 @@ pub(crate) struct Args {
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Leave out smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
+    /// Omit smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
     /// heap if it grows in every step, else a hundredth]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
-    /// Leave nothing out: also show what rises and falls
+    /// Omit nothing: also show what rises and falls
     #[arg(long, help_heading = "Filter")]
     all: bool,
 
@@ -110,15 +110,15 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-/// The dumps, when they have been read.
+/// The dumps after reading.
 struct Dumps {
     all: Vec<OneDump>,
-    /// What the last one says.
+    /// Details of the last one.
     last: LastDump,
     is_damaged: bool,
 }
 
-/// The newest dump, of which JSON says most.
+/// The newest dump, which JSON describes in most detail.
 enum LastDump {
     Heap(Arc<Heap>),
     Session(Box<Session>),
@@ -176,11 +176,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(source.outcome(!rows.is_empty()))
 }
 
-/// The dumps in the order that is asked for, with the times of their headers.
+/// Returns the dumps in the requested order, with the times in their headers.
 fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in args.input.inputs() {
-        // What there is to say of it is said when it is read.
+        // Notes about the dump are printed when it is read.
         let heap = input.open_quietly()?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
@@ -232,7 +232,7 @@ fn by_class(args: &Args, inputs: &[(Input, u64)], which: Which, group_by: GroupB
     Ok((Dumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
 }
 
-/// Hours from the first dump to the last, if both say when they were made.
+/// Returns the hours from the first dump to the last, if both have a time.
 fn hours(dumps: &[OneDump]) -> Option<f64> {
     let (first, last) = (dumps.first()?.created_ms, dumps.last()?.created_ms);
     #[allow(clippy::cast_precision_loss)]
@@ -255,20 +255,20 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A row, and the time over which it developed.
+/// A row and the time span of the dumps.
 struct Line<'a> {
     row: &'a Row,
     hours: Option<f64>,
 }
 
 impl Line<'_> {
-    /// Bytes an hour, rounded.
+    /// Returns the growth in bytes per hour, rounded.
     fn per_hour(&self) -> Option<i64> {
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
         Some((self.row.delta() as f64 / self.hours?).round() as i64)
     }
 
-    /// The figures as bars, the largest the highest: from nothing, so that a small change looks small.
+    /// Draws the figures as bars scaled to the largest, starting at zero so that a small change looks small.
     fn sparkline(&self) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = self.row.bytes.iter().copied().max().unwrap_or(0).max(1);
@@ -280,7 +280,7 @@ impl Line<'_> {
     }
 }
 
-/// The columns; `width` is that of places below their rows.
+/// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
     let in_column = |column: Column<'a, Line<'a>>| if width.is_some() { column.hidden() } else { column };
     let mut columns: Vec<Column<'a, Line<'a>>> = match by {

@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong with a dump, what it means, and what to do.
+//! `doctor`: damage in a dump, its effect on answers, and what to do about it.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         match Session::ask(input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
-            // What can be said without the graph is wanted most when there can be none.
+            // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
                 messages::line("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
@@ -92,7 +92,7 @@ fn show(
     Ok(source.outcome(true))
 }
 
-/// Returns whether only the graph could not be built: no room, no memory, too many objects.
+/// Returns whether only building the graph failed: too little disk space or memory, or too many objects.
 fn needs_no_graph(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
@@ -105,7 +105,7 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
     )
 }
 
-/// A text report: its lines that were not understood.
+/// Diagnoses a text report: lists lines that could not be parsed.
 fn text(args: &Args) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text()? else {
         anyhow::bail!(
@@ -148,7 +148,7 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     }
 }
 
-/// What stands beside the rows.
+/// Keys of the document besides its rows.
 struct Beside<'a> {
     verdict: &'static str,
     extent: Option<&'a Extent>,

@@ -1,4 +1,4 @@
-//! `info`: what a dump is.
+//! `info`: general facts about a dump.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
@@ -55,7 +55,7 @@ struct Facts {
     sizes: Sizes,
 }
 
-/// The object layout, and how far it can be believed.
+/// Returns the object layout and the evidence for it.
 fn layout(facts: &Facts) -> Value<'static> {
     let [model, confirmed, observed, stated] = facts.info.size_sources;
     let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
@@ -125,7 +125,7 @@ fn columns() -> Columns<'static, Facts> {
     Columns::new(columns)
 }
 
-/// What the heap dump holds.
+/// Returns the columns about the contents of the heap dump.
 fn heap_columns(
     integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, Facts>,
 ) -> Vec<Column<'static, Facts>> {
@@ -169,8 +169,8 @@ fn heap_columns(
     ]
 }
 
-/// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
-/// serial number once.
+/// Returns the columns of record counts by kind. They cover the whole file; `strings`, `stack_frames` and
+/// `stack_traces` count each ID or serial number once.
 fn record_columns() -> Vec<Column<'static, Facts>> {
     let records = |kind: &str, count: fn(&info::Records) -> usize| {
         Column::of(names::RECORDS.count(kind), move |facts: &Facts| count(&facts.info.records).into())
@@ -300,7 +300,7 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
     table
 }
 
-/// What there is to say of the heap dump itself.
+/// Adds table lines about the heap dump itself.
 fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
@@ -327,7 +327,7 @@ fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// Properties that the table shows, with their names there.
+/// System properties shown in the table, with their labels.
 const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("java.vm.info", "mode"),
     ("java.home", "home"),
@@ -341,7 +341,7 @@ const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("file.encoding", "encoding"),
 ];
 
-/// What speaks for the layout, in sentences.
+/// Returns the evidence for the layout, in sentences.
 fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;

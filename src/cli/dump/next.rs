@@ -1,4 +1,4 @@
-//! What to ask next: commands with the names and IDs of a dump in them.
+//! Next steps: commands that contain names and IDs from the dump.
 
 use crate::cli::shared::commands::{Commands, Step, is_typed};
 use hprof_query::dump::overview::Overview;
@@ -6,10 +6,10 @@ use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_report::escape;
 
-/// Commands that are offered.
+/// Maximum number of suggested commands.
 const STEPS: usize = 3;
 
-/// What to ask after an overview; most to the point first.
+/// Returns the commands to run after an overview, most useful first.
 pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<Step> {
     let mut all: Vec<(&str, Vec<String>, String)> = Vec::new();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
@@ -35,9 +35,9 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     }
     let waste = || ("waste", Vec::new(), "what is wasted, and the fields that hold it".to_owned());
     let waste = || overview.is_much_wasted().then(waste);
-    // What accumulates comes first.
+    // Accumulation points come first.
     all.extend(waste().filter(|_| suspects == 0));
-    // Threads keep themselves alive.
+    // Threads keep themselves alive, so paths to them explain nothing.
     if let Some(first) = overview.largest.first().filter(|first| first.threads.is_none()) {
         all.push(("paths-to-root", words(&[&target(first)]), "what keeps it alive".to_owned()));
         if let Some((_, loaders)) =
@@ -63,7 +63,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     all.into_iter().map(|(command, arguments, why)| commands.step(command, arguments, &why)).collect()
 }
 
-/// What paths lead to.
+/// Returns the target for a path search.
 fn target(holder: &Holder) -> String {
     match &holder.class {
         Some(class) if holder.is_class && !class.contains(escape::is_harmful) => class.clone(),

@@ -1,23 +1,23 @@
-//! Which answers have pages of their own, which options these take, and where the answers of a command are.
+//! The answers that have pages of their own, their options, and the paths of commands' answers.
 
 /// A page.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Its path, and its parameter of the navigation.
+    /// Path, and the page's entry in the navigation.
     pub(crate) path: &'static str,
     pub(crate) title: &'static str,
-    /// What it says, in a sentence.
+    /// Description in a sentence.
     pub(crate) about: &'static str,
     pub(crate) command: &'static str,
-    /// Options that the form has.
+    /// Options in the form.
     pub(crate) options: &'static [&'static str],
-    /// The parameter whose value stands behind the dump, and what it is.
+    /// Parameter for the argument after the dump, and its description.
     pub(crate) argument: Option<(&'static str, &'static str)>,
-    /// Rows when nothing is said.
+    /// Default number of rows.
     pub(crate) top: Option<&'static str>,
 }
 
-/// All of them.
+/// All pages.
 pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "histo",
@@ -195,11 +195,11 @@ pub(crate) const LISTINGS: &[Listing] = &[
     },
 ];
 
-/// The options of the dominator tree that its page takes.
+/// Options of the dominator tree on its page.
 const OF_TREE: &[&str] = &["of", "group-by", "min-retained", "depth"];
 
-/// Where the answers of a command are: the path, the parameter of what stands behind the dump, and the parameters that are
-/// options.
+/// Returns the location of a command's answers: the path, the parameter for the argument after the dump, and the
+/// parameters that are options.
 pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>, &'static [&'static str])> {
     match command {
         "dominators" => return Some(("dominators", None, OF_TREE)),
@@ -212,7 +212,7 @@ pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>
 }
 
 impl Listing {
-    /// The one at a path.
+    /// Returns the page at a path.
     pub(crate) fn at(path: &str) -> Option<&'static Self> {
         LISTINGS.iter().find(|listing| listing.path == path)
     }

@@ -1,4 +1,4 @@
-//! `summary`: what a profiler recorded, in figures.
+//! `summary`: counts of what a profiler recorded.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
@@ -54,21 +54,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(opened.outcome(true))
 }
 
-/// Figures, wherever they come from.
+/// Figures of a file in either format.
 struct Facts<'a> {
     profile: &'a Profile,
     recorded: summary::Recorded,
     heap: Option<HeapFacts>,
-    /// The run that was read, and runs in the file: of texts.
+    /// Number of the run that was read, and of runs in the file: text reports only.
     runs: Option<(u32, u32)>,
     not_understood: u64,
 }
 
-/// What the HEAP DUMP counts up to.
+/// Totals of a HEAP DUMP.
 #[derive(Clone, Copy)]
 struct HeapFacts {
     objects: u64,
-    /// As the first line of a text's HEAP DUMP states them.
+    /// Totals in the first line of a text report's HEAP DUMP.
     stated_objects: Option<u64>,
     stated_bytes: Option<u64>,
     /// Class objects.
@@ -77,7 +77,7 @@ struct HeapFacts {
 }
 
 impl<'a> Facts<'a> {
-    /// Returns whether there is a heap dump, and nothing that an agent recorded.
+    /// Returns whether there is a heap dump and nothing recorded by an agent.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
         let recorded = sites.is_some() || samples.is_some() || times.is_some();
@@ -176,7 +176,7 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
     ])
 }
 
-/// A table of the file: its rows, and the sum of what is declared.
+/// Returns the columns of a table of the file: number of rows, and declared totals.
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     name: Name,
     sum: Name,
@@ -238,7 +238,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-/// The table: a figure a line.
+/// Returns the table, one figure per line.
 fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();
@@ -306,7 +306,7 @@ fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Bytes and objects in words.
+/// Formats bytes and objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
 }

@@ -1,4 +1,4 @@
-//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
+//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
 
 use crate::cli::Outcome;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
@@ -14,12 +14,12 @@ use hprof_report::number::grouped;
 use super::columns::{self, Beside};
 use super::no_match;
 
-/// What took the time.
+/// Kind of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// CPU TIME: methods.
+    /// CPU TIME of methods.
     CpuTime,
-    /// MONITOR TIME: threads that wait to enter monitors.
+    /// MONITOR TIME of threads that wait to enter monitors.
     Contention,
 }
 
@@ -31,7 +31,7 @@ impl Of {
         }
     }
 
-    /// The title of the column of names.
+    /// Returns the title of the name column.
     fn title(self) -> &'static str {
         match self {
             Self::CpuTime => "method",
@@ -39,7 +39,7 @@ impl Of {
         }
     }
 
-    /// What the file states.
+    /// Returns the times in the file.
     fn stated(self, profile: &Profile) -> Option<&Times> {
         match self {
             Self::CpuTime => profile.times.as_ref(),
@@ -79,7 +79,7 @@ pub(super) fn show(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The method as the row names it, or else the trace.
+/// Returns the method that the row names, or that of its trace.
 fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
     row.time.name.as_deref().or(row.method.as_deref())
 }

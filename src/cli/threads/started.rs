@@ -42,7 +42,7 @@ pub(super) fn run(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The trace where a thread was started, if it is known.
+/// Returns the trace where a thread was started, if known.
 fn trace(thread: &StartedThread) -> Option<TraceSerial> {
     Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }

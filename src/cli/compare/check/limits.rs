@@ -1,4 +1,4 @@
-//! Limits as they are written: `100`, `"50 MiB"`, `"20 %"`.
+//! Limits as written in a rules file: `100`, `"50 MiB"`, `"20 %"`.
 
 use toml::de::DeValue;
 
@@ -6,14 +6,14 @@ use super::words::quoted;
 use hprof_query::check::{Limits, Percent, Range, Unit};
 use hprof_query::objects::condition::size;
 
-/// A limit as it was given.
+/// A limit as given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Given {
     Number(u64),
     Percent(Percent),
 }
 
-/// Reads a limit. What is wrong goes behind its key.
+/// Parses a limit. The error text follows the name of its key.
 pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
     let expected = match unit {
         Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a part like \"20 %\"",
@@ -44,7 +44,7 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
 }
 
 impl Given {
-    /// The limits; at least one is there. Says what is wrong with them.
+    /// Returns the range; at least one limit must be given. Otherwise describes the error.
     pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<Limits, String> {
         let number = |given: Option<Self>| match given {
             Some(Self::Number(number)) => Some(number),

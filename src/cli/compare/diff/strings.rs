@@ -42,7 +42,7 @@ fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> 
 fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
     Session::ask(input, |heap, graph| {
         let census = Census::new(dump(heap, graph)?, other)?;
-        // Texts are read again when both dumps are there: what is damaged in the index is noticed here.
+        // Texts are read again once both dumps are open; damage to the index must be noticed here.
         graph.check_tree();
         Ok(census)
     })
@@ -69,13 +69,13 @@ fn show(
     shown::show(args, source, answer, counts, &[])
 }
 
-/// A row, and its text.
+/// A row and its text.
 struct Line {
     row: Row,
     text: Text,
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
     beside: Beside,
     totals: [Totals; 2],

@@ -41,7 +41,7 @@ fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {
     Session::ask(input, |heap, graph| Ok(Census::new(heap, graph, heap.bytes(&Quiet)?, seed)))
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
     beside: Beside,
     threads: Change,
@@ -92,7 +92,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new(columns)
 }
 
-/// What threads did, and what they do now.
+/// Formats the old and new states of threads.
 fn states(row: &Row) -> String {
     match (row.state_old, row.state_new) {
         (Some(old), Some(new)) if old != new => format!("{} -> {}", old.name(), new.name()),

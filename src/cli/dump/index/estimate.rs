@@ -1,4 +1,4 @@
-//! `index --estimate`: what building an index takes, and whether there is so much.
+//! `index --estimate`: the resources that building an index takes, and whether they are available.
 
 use std::io::IsTerminal;
 
@@ -18,7 +18,7 @@ use hprof_report::table::{Align, Builder};
 
 use super::file::File;
 
-/// Work that takes longer is announced.
+/// Estimated duration above which a build is announced.
 const LONG_MS: u64 = 10_000;
 
 fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
@@ -37,7 +37,7 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
 
-/// What is needed beside what there is.
+/// Returns a table of what is needed and what is available.
 fn table(estimate: &Estimate) -> Builder {
     let mut table = Builder::new(&[
         ("", Align::Left),
@@ -117,7 +117,7 @@ pub(super) fn declared() -> Declared {
     }
 }
 
-/// Says on a terminal what a long build will take. What is wrong is said by the build itself.
+/// Announces a long build on a terminal. Problems are reported by the build itself.
 pub(crate) fn note(input: &Input, options: &Options) {
     if input.quiet || !std::io::stderr().is_terminal() {
         return;

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// A stage of the index, or what was removed of it.
+/// A stage of the index, or of the index that was removed.
 struct Row {
     stage: &'static str,
     state: &'static str,
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
-    // What was written just now need not be read again.
+    // A stage that was just written is not read again.
     let mut thorough = true;
     if !args.verify {
         estimate::note(&args.input, &options);
@@ -84,8 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut reports = args.input.with_threads(|| verify(thorough))??;
     if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
-        // Something is wrong that opening does not look at: all is built anew.
-        // What cannot be removed is reported below.
+        // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(args.input.quiet);
         args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Says which directories are not looked into.
+/// Warns about index directories that are not used.
 fn refused(args: &Args, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);

@@ -1,4 +1,4 @@
-//! What is shown of an object, its parts and its referrers.
+//! Columns of an object, its parts and its referrers.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::cli::shared::object;
 
 /// An object.
 pub(super) struct Object<'a> {
-    /// Without its elements.
+    /// The object without its elements.
     pub(super) shown: Shown,
-    /// Its fields, then its elements.
+    /// Fields, then elements.
     pub(super) parts: Items<'a, Line>,
-    /// With `--incoming`.
+    /// Referrers, with `--incoming`.
     pub(super) referrers: Option<Items<'a, Referrer>>,
-    /// With `--as`.
+    /// Encoded array, with `--as`.
     pub(super) data: Option<Encoded>,
 }
 
-/// Makes items while they are written.
+/// Lazily computed items.
 pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
-/// A row of parts.
+/// A row of the table of parts.
 pub(super) enum Line {
-    /// A field, an element, or what else an object holds.
+    /// A field, an element, or other contents of an object.
     Part(Part),
-    /// In a table, above fields of a superclass: its name.
+    /// In a table, the superclass name above its fields.
     Superclass(String),
 }
 
@@ -48,20 +48,20 @@ impl Line {
     }
 }
 
-/// Bytes of an array as one text.
+/// The bytes of an array as one text.
 #[derive(Debug, Clone)]
 pub(super) struct Encoded {
     pub(super) text: String,
-    /// `hex`, or the encoding that they were taken for.
+    /// `hex`, or the detected encoding.
     pub(super) form: &'static str,
 }
 
-/// A UTF-16 unit; half of a character becomes an escape.
+/// Converts a UTF-16 unit; an unpaired surrogate becomes an escape.
 fn character(unit: u16) -> String {
     char::from_u32(u32::from(unit)).map_or_else(|| format!("\\u{unit:04x}"), String::from)
 }
 
-/// A value as programs read it: of a reference its class, and its label in quotes.
+/// Converts a value for programs: a reference becomes its class, with the label in quotes.
 fn value(shows: &Shows) -> Value<'static> {
     match shows {
         Shows::Boolean(value) => (*value).into(),
@@ -76,7 +76,7 @@ fn value(shows: &Shows) -> Value<'static> {
     }
 }
 
-/// A value as people read it.
+/// Formats a value for people.
 fn value_text(shows: &Shows) -> String {
     match shows {
         Shows::Boolean(value) => value.to_string(),
@@ -89,12 +89,12 @@ fn value_text(shows: &Shows) -> String {
     }
 }
 
-/// An object that is referred to, in a table.
+/// Describes a referenced object in a table.
 pub(super) fn describe(to: &Referred) -> String {
     object::describe(to.class.as_deref(), to.object, to.label.as_deref())
 }
 
-/// The ID of the object that a value refers to.
+/// Returns the ID of the object that a value references.
 fn referred(shows: &Shows) -> Value<'static> {
     match shows {
         Shows::Reference(Some(to)) => id(to.object),
@@ -102,7 +102,7 @@ fn referred(shows: &Shows) -> Value<'static> {
     }
 }
 
-/// A class loader as `histo` names it.
+/// Formats a class loader as in `histo`.
 pub(super) fn loader_text(loader: &Loader) -> String {
     match loader {
         Loader::Boot => object::loader(ObjectId::NULL, None),
@@ -117,7 +117,7 @@ fn loader_object(loader: &Loader) -> Value<'static> {
     }
 }
 
-/// A list of records that are made while they are written.
+/// Returns a list of records that are computed while they are written.
 fn each<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
     let columns = columns.clone();
     Value::Each(Each::new(move || {
@@ -206,7 +206,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
     ])
 }
 
-/// The columns of fields or elements; `title` is that of their names in a table.
+/// Returns the columns of fields or elements; `title` is the table's title of the name column.
 pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
     Columns::new([
         Column::of(names::NAME, |line: &Line| line.part().map(|part| &part.name).into())
@@ -230,7 +230,7 @@ pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
     ])
 }
 
-/// The columns of CSV with `--as`.
+/// Returns the columns of CSV with `--as`.
 pub(super) fn data_columns() -> Columns<'static, Encoded> {
     Columns::new([
         Column::of(names::DATA_FORM, |data: &Encoded| data.form.into()),
@@ -258,7 +258,7 @@ fn content_columns() -> Columns<'static, Contents> {
     ])
 }
 
-/// The columns of the elements of a collection of this kind.
+/// Returns the columns of the elements of a collection of this kind.
 pub(super) fn entry_columns(kind: collections::Kind) -> Columns<'static, ContentEntry> {
     let is_map = kind == collections::Kind::Map;
     let key = Column::of(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
@@ -332,7 +332,7 @@ pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
     ])
 }
 
-/// What stands beside the rows if there is no such object: IDs or names instead.
+/// Returns the columns of suggested IDs or names if the object does not exist.
 pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
     Columns::new([Column::of(names::NEAR, |near: &Vec<String>| list(near))])
 }

@@ -1,4 +1,4 @@
-//! `monitors --dumps`: the state of threads and monitors at a moment.
+//! `monitors --dumps`: the states of threads and monitors at one moment.
 
 use rustc_hash::FxHashMap;
 
@@ -18,7 +18,7 @@ use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::{Value, id, list};
 
-/// Threads that a cell of a table lists.
+/// Maximum number of threads in a table cell.
 const LISTED: usize = 6;
 
 /// Shows MONITOR DUMPs: those of their monitors whose classes match.
@@ -73,7 +73,7 @@ struct Named<'a> {
     owner_name: Option<&'a str>,
 }
 
-/// A line of CSV: a thread, or a monitor and the thread that owns it.
+/// A line of CSV: a thread, or a monitor and its owner.
 struct Item<'a> {
     number: u64,
     serial: Option<u32>,
@@ -127,7 +127,7 @@ impl<'a> Dump<'a> {
         self.threads.into_iter().map(thread).chain(self.monitors.into_iter().map(monitor))
     }
 
-    /// The dump as tables.
+    /// Returns the dump as tables.
     fn sections(self, traces: &'a Traces, stack: &StackArgs) -> Vec<Section> {
         let blank = || Section::Line(String::new());
         let mut sections = Vec::new();
@@ -165,17 +165,17 @@ impl Item<'_> {
     }
 }
 
-/// The serial number of a thread, if the agent knew it.
+/// Returns the serial number of a thread, if the agent knew it.
 fn known(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
 }
 
-/// Threads that wait.
+/// Returns waiting threads as a list.
 fn waiters(threads: &[u32]) -> Value<'static> {
     list(threads.iter().map(|serial| known(*serial)))
 }
 
-/// Threads in a cell of a table.
+/// Formats threads for a table cell.
 fn listed(threads: &[u32]) -> String {
     let name = |serial: &u32| known(*serial).map_or_else(|| "?".to_owned(), |serial| serial.to_string());
     let mut names: Vec<String> = threads.iter().take(LISTED).map(name).collect();
@@ -185,7 +185,7 @@ fn listed(threads: &[u32]) -> String {
     names.join(" ")
 }
 
-/// A number in a table, without thousands.
+/// Formats a number for a table without thousands separators.
 fn number(number: Option<u32>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }

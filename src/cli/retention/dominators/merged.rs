@@ -36,7 +36,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         let question = Question {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),
-            // As in a tree that is not merged: levels below an object, but the tops of a class are one.
+            // As in a tree that is not merged: levels below an object, but the topmost instances of a class count as
+            // one.
             levels: args.depth().saturating_add(one),
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
@@ -74,30 +75,30 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(nodes > 0))
 }
 
-/// What a row is of.
+/// Content of a row.
 #[derive(Debug, Clone)]
 enum Of {
     Node(Node),
-    /// What is left out below the row above it: in tables only.
+    /// The nodes omitted below the row above: only in tables.
     Others(Others),
 }
 
-/// A row, and what a table draws before it.
+/// A row, with the branch lines of a table.
 #[derive(Debug, Clone)]
 struct Drawn {
     of: Of,
     branch: String,
 }
 
-/// All nodes, for programs.
+/// Returns all nodes, for programs.
 fn listed(nodes: &[Node]) -> Vec<Drawn> {
     nodes.iter().map(|node| Drawn { of: Of::Node(*node), branch: String::new() }).collect()
 }
 
-/// All nodes, with a line for what is left out behind the last one of each level that is shown.
+/// Returns all nodes, with a line for omitted ones after the last shown node of each level.
 fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
     let mut rows: Vec<(Of, u32)> = Vec::new();
-    // Nodes that the pass is in, whose others come behind all that is below them.
+    // Nodes that the pass is inside of; their omitted siblings follow everything below them.
     let mut open: Vec<(u32, Others)> = Vec::new();
     let close = |rows: &mut Vec<(Of, u32)>, open: &mut Vec<(u32, Others)>, depth: u32| {
         while let Some((above, others)) = open.pop_if(|(above, _)| *above >= depth) {
@@ -119,7 +120,7 @@ fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
     rows.into_iter().zip(tree::branches(&depths)).map(|((of, _), branch)| Drawn { of, branch }).collect()
 }
 
-/// Makes rows.
+/// Builds rows.
 struct Make<'a> {
     summary: &'a Summary,
     edges: Edges<'a>,
@@ -167,7 +168,7 @@ impl<'a> Make<'a> {
     }
 }
 
-/// A row, with what it is called.
+/// A row with its name.
 struct Line {
     drawn: Drawn,
     class: Option<String>,
@@ -201,7 +202,7 @@ impl Line {
         }
     }
 
-    /// A figure of a node.
+    /// Returns a figure of a node.
     fn figure(&self, figure: fn(&Node) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }

@@ -148,7 +148,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
     ])
 }
 
-/// Several texts in one cell of CSV.
+/// Joins several texts into one CSV cell.
 fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     texts.join("; ").into()

@@ -1,4 +1,4 @@
-//! `--explain`: what a kind of waste is, when it is harmless, what to do.
+//! `--explain`: the definition of a kind of waste, when it is harmless, and how to avoid it.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use hprof_report::fit;
 
 use crate::cli::shared::output;
 
-/// Shows what a kind is.
+/// Prints the explanation of a kind.
 pub(super) fn show(kind: Kind) -> anyhow::Result<()> {
     let [what, harmless, mend] = text(kind);
     let mut out = output::stdout();
@@ -17,16 +17,16 @@ pub(super) fn show(kind: Kind) -> anyhow::Result<()> {
     output::finish_if(out, Ok(()))
 }
 
-/// Columns of the widest line; a terminal of this width breaks none.
+/// Maximum line width; a terminal of this width breaks none.
 const WIDTH: usize = 80;
 
-/// The paragraph in lines of at most [`WIDTH`] columns.
+/// Wraps a paragraph into lines of at most [`WIDTH`] columns.
 fn indented(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     fit::wrap(&format!("  {}", words.join(" ")), WIDTH, 0).join("\n")
 }
 
-/// What it is, when it is harmless, what to do.
+/// Returns the definition, when it is harmless, and how to avoid it.
 fn text(kind: Kind) -> [&'static str; 3] {
     match kind {
         Kind::DuplicateStrings => [
