@@ -57,7 +57,7 @@ struct Program {}
 /// Exit codes; the end of each long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  success
-  1  no result: nothing was found, an index is not right, or a rule failed
+  1  no result: nothing was found, an index is missing or damaged, or a rule failed
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 

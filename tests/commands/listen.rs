@@ -145,7 +145,7 @@ fn two_agents_get_commands_from_stdin() {
         }
         all
     };
-    // Which of them is the first, the order in which they are accepted decides.
+    // The order of acceptance decides which of them is the first.
     let depth = Sent::Control(commands::Control::Depth(7));
     assert_eq!(commands(&mut one), [Sent::DumpHeap, depth, Sent::Eof]);
     assert_eq!(commands(&mut two), [Sent::DumpHeap, Sent::Eof]);

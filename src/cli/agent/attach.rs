@@ -84,7 +84,7 @@ impl Jvm {
         for word in ["1", command].into_iter().chain(arguments) {
             ensure!(
                 word.len() <= MAX_ARGUMENT && !word.contains('\0'),
-                "a JVM takes no more than {MAX_ARGUMENT} bytes of options, and no NUL"
+                "a JVM accepts at most {MAX_ARGUMENT} bytes of options, without NUL"
             );
             request.extend_from_slice(word.as_bytes());
             request.push(0);
@@ -96,8 +96,8 @@ impl Jvm {
             stream.write_all(&request)?;
             Ok(stream.take(MAX_ANSWER).read_to_end(&mut answer)?)
         });
-        asked.with_context(|| format!("process {pid} cannot be asked"))?;
-        Reply::of(&answer).with_context(|| format!("process {pid} does not answer as a JVM does"))
+        asked.with_context(|| format!("cannot attach to process {pid}"))?;
+        Reply::of(&answer).with_context(|| format!("process {pid} does not answer like a JVM"))
     }
 
     fn connect(&self) -> anyhow::Result<UnixStream> {

@@ -42,25 +42,25 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
     let library = library::find()?;
     let jvm = Jvm::new(pid)?;
     let inside = jvm.outside(&library);
-    let sees = inside.try_exists().with_context(|| format!("cannot look into {}", inside.display()))?;
+    let sees = inside.try_exists().with_context(|| format!("cannot access {}", inside.display()))?;
     ensure!(
         sees,
-        "process {pid} sees another file system, without {0}; copy it there: cp {0} {1}",
+        "process {pid} has a different file system without {0}; copy it there: cp {0} {1}",
         library.display(),
         inside.display()
     );
-    let library = library.to_str().context("a JVM takes no path that is not UTF-8")?;
+    let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
     let reply = jvm.ask("load", [library, "true", options])?;
     let Some(code) = returned(&reply.text).filter(|_| reply.code == 0) else {
-        bail!("process {pid} does not load the agent: {}", reply.text.trim());
+        bail!("process {pid} did not load the agent: {}", reply.text.trim());
     };
     let said = jvm.ask("properties", [""; 3])?;
     let said = attach::property(&said.text, hprof_format::AGENT_ANSWER).unwrap_or_default();
     if code != 0 {
         let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();
         match reasons[..] {
-            [] => bail!("the agent in process {pid} refuses ({code}); the JVM's stderr says why"),
-            _ => bail!("the agent in process {pid} refuses: {}", reasons.join("; ")),
+            [] => bail!("the agent in process {pid} refused ({code}); the JVM's stderr says why"),
+            _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }
     let mut out = output::stdout();
@@ -79,5 +79,8 @@ fn returned(text: &str) -> Option<i32> {
 
 #[cfg(not(target_os = "linux"))]
 fn load(_: u32, options: &str) -> anyhow::Result<Outcome> {
-    anyhow::bail!("it needs Linux; elsewhere: {}", library::jcmd(&library::find()?, options))
+    anyhow::bail!(
+        "`agent load` requires Linux; elsewhere, run: {}",
+        library::jcmd(&library::find()?, options)
+    )
 }

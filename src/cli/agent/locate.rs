@@ -52,9 +52,9 @@ const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 /// Features that are not available in a JVM that is already running.
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
-    "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
+    "running threads are sampled from their next allocation buffer on: their first allocations may be missing",
     "virtual threads are not distinguished from their carrier threads",
-    "classes that were loaded before it are not measured (cpu=times, cpu=old)",
+    "classes loaded before the agent are not measured (cpu=times, cpu=old)",
 ];
 
 /// Facts about the library.
@@ -91,7 +91,7 @@ impl Row {
             lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
         }
         lines.extend([
-            "into a JVM that runs:".to_owned(),
+            "into a running JVM:".to_owned(),
             format!("  hprof-cli agent load PID {EXAMPLE}"),
             "or without this program:".to_owned(),
             format!("  {}", self.jcmd),
@@ -153,7 +153,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "agent",
         variant: "",
-        about: "The row is the library of the agent. `dump.path` is its path too.",
+        about: "The row is the agent's library; `dump.path` is its path, too.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

@@ -108,7 +108,7 @@ impl Args {
     fn agent_options(&self) -> anyhow::Result<String> {
         anyhow::ensure!(
             !self.exact || matches!(self.heap, Some(Heap::Sites)),
-            "--exact is about --heap sites; heap dumps know of each object where it was allocated anyway"
+            "--exact applies to --heap sites; heap dumps always contain the allocation trace of each object"
         );
         // `-o` had another meaning before: a recording in a file of that name was not intended.
         let file = self.output.as_deref().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Args {
             && library::is_option(key)
         {
             anyhow::bail!(
-                "{file} is an option of the agent, and --output a file: use --options {file}, or -o ./{file}"
+                "{file} is an option of the agent, but --output takes a file: use --options {file}, or -o ./{file}"
             );
         }
         let word =
@@ -142,7 +142,7 @@ impl Args {
         let sample = more.split(',').find(|option| option.starts_with("sample="));
         if let Some(sample) = sample.filter(|sample| self.exact && *sample != "sample=0") {
             anyhow::bail!(
-                "--exact records every allocation, and {sample} in --options only some: drop --exact to sample, or {sample} to \
+                "--exact records every allocation, {sample} in --options only some: omit --exact to sample, or {sample} to \
                  record all"
             );
         }
@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         command.arg(&argument);
     } else {
         let option = library::tool_option(&argument).ok_or_else(|| {
-            anyhow::anyhow!("JAVA_TOOL_OPTIONS cannot hold {argument}: it contains both kinds of quotes")
+            anyhow::anyhow!("JAVA_TOOL_OPTIONS cannot contain {argument}: it contains both kinds of quotes")
         })?;
         let mut value = std::env::var_os(TOOL_OPTIONS).unwrap_or_default();
         if !value.is_empty() {

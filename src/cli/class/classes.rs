@@ -203,7 +203,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
     let class_object = Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.class_object()))
-        .or_null("the class is not dumped");
+        .or_null("no class object in the dump");
     let instances = Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
         .header("instances")
         .place(if is_tree { 3 } else { 1 });
@@ -218,7 +218,8 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
     let depth = Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into());
     let mut columns = vec![
         class,
-        Column::of(names::LOADER, |line: &Line<'a>| line.loader().into()).or_null("the class is not dumped"),
+        Column::of(names::LOADER, |line: &Line<'a>| line.loader().into())
+            .or_null("no class object in the dump"),
         Column::of(names::SUPERCLASS, |line: &Line<'a>| line.superclass().into()).or_null("it has none"),
         if is_tree {
             class_object

@@ -395,7 +395,7 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
         })
         .place(1),
         Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
-            .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
+            .or_null("it lives as long as the JVM, there is no path, or twenty rows precede it"),
     ])
 }
 
@@ -468,8 +468,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "",
-            "A row is a class loader. What is freed with a loader counts for it alone: what several hold together counts \
-             for none of them, but for their group.",
+            "A row is a class loader. Its retained size is what is freed with it alone: what several loaders retain together \
+             counts for their group, not for any of them.",
             columns(0).fields(),
             beside_columns(0).fields(),
         ),

@@ -24,7 +24,7 @@ pub(super) fn short_path(why: &Why) -> String {
     let middle = match (names.get(..MAX_STEPS / 2), names.len().checked_sub(MAX_STEPS / 2)) {
         (Some(first), Some(last)) if names.len() > MAX_STEPS => {
             let last = names.get(last..).unwrap_or_default();
-            format!("{} -> ... -> {}", first.join(" -> "), last.join(" -> "))
+            format!("{} -> … -> {}", first.join(" -> "), last.join(" -> "))
         }
         _ => names.join(" -> "),
     };

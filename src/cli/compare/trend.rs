@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     );
     anyhow::ensure!(
         args.patterns.is_empty() || args.group_by != By::Place,
-        "--class has no meaning with --group-by place; omit it, or use --group-by class"
+        "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
     let which = if args.all { Which::All } else { Which::Growing };
@@ -187,10 +187,7 @@ fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
     if args.order == Order::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
-                messages::line(
-                    "note",
-                    "not all dumps say when they were made; they are compared in the order given",
-                );
+                messages::line("note", "not all dumps contain a time; they are compared in the order given");
             }
         } else {
             dumps.sort_by_key(|(_, created)| *created);
@@ -332,7 +329,7 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
         Column::of(names::BYTES.of(Side::Delta), |line: &Line<'a>| line.row.delta().into()),
         Column::table("growth", Align::Right, |line: &Line<'a>| signed_bytes(line.row.delta())).place(1),
         Column::of(names::BYTES_PER_HOUR, |line: &Line<'a>| line.per_hour().into())
-            .or_null("the dumps do not say when they were made")
+            .or_null("the dumps contain no times")
             .header("per hour")
             .place(2)
             .cell(|line| line.per_hour().map(signed_bytes).unwrap_or_default()),
@@ -360,7 +357,7 @@ fn beside_columns<'a>() -> Columns<'a, Beside<'a>> {
             beside.least.others.into()
         }),
         Column::of(names::HOURS, |beside: &Beside<'a>| beside.hours.into())
-            .or_null("the dumps do not say when they were made"),
+            .or_null("the dumps contain no times"),
     ])
 }
 

@@ -14,7 +14,7 @@ pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) 
     match extent.missing {
         None => line("missing objects", "unknown: finding them requires reading all references".to_owned()),
         Some(missing) if missing.references == 0 => {
-            line("missing objects", "none: there is no dangling reference".to_owned());
+            line("missing objects", "none".to_owned());
         }
         Some(missing) => {
             let at_least = if missing.more { "at least " } else { "" };
@@ -42,7 +42,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
             // The last record's length gives a lower bound for the file. The number of records that would follow is
             // unknown: HotSpot writes segments of about a megabyte.
             Some(expected) if expected > account.file_bytes => format!(
-                "{} of at least {}: at most {} of the dump, as no record says how many were to follow",
+                "{} of at least {}: at most {} of the dump, as no record states how many should follow",
                 exact(read),
                 exact(expected),
                 percent(read, expected)
@@ -89,7 +89,7 @@ fn columns() -> Columns<'static, Extent> {
     Columns::new([
         integer(names::READ_BYTES, Account::read_bytes),
         Column::of(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())
-            .or_null("not known: the file ends between two records, or its compressed form is damaged"),
+            .or_null("unknown: the file ends between two records, or its compressed form is damaged"),
         integer(names::SKIPPED_BYTES, |account| account.skipped_bytes),
         integer(names::LOST_RECORDS, |account| account.lost_records),
         integer(names::LOST_PLACES, |account| account.lost_places),

@@ -170,7 +170,7 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
         Column::of(names::KIND, |row: &Row<'a>| row.subject.name().into()),
         Column::of(names::TEXT, |row: &Row<'a>| Value::from(&row.text)),
         Column::of(names::PROBLEM_COUNT, |row: &Row<'a>| row.count.into()),
-        Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("there is no one place"),
+        Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("no single offset"),
         Column::of(names::SKIPPED_BYTES, |row: &Row<'a>| row.skipped_bytes.into()),
         Column::of(names::MEANS, |row: &Row<'a>| findings::means(row).into()),
         Column::of(names::ADVICE, |row: &Row<'a>| advice::finding(row.subject).into()),
@@ -181,9 +181,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "doctor",
         variant: "",
-        about: "What is wrong with a dump, in words. A row is a finding, damage first; what is alike is one row. With \
-                `--quick` references are not read: `dangling_references` of the account is that of an index that is there, or \
-                `null`.",
+        about: "The findings about a dump, in words. A row is a finding, damage first; similar findings share a row. With `--quick`, references are not read: `dangling_references` of the account comes from an existing index, or is `null`.",
         rows: columns().fields(),
         beside: beside().fields(),
     }]
@@ -197,7 +195,7 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         }
         if finding.count > 1 && !matches!(finding.subject, doctor::Subject::LinesNotUnderstood) {
             let bytes = grouped(finding.skipped_bytes);
-            text += &format!("; {} such places are listed by `info`, {bytes} bytes in all", finding.count);
+            text += &format!("; `info` lists {} such places, {bytes} bytes in total", finding.count);
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);

@@ -147,7 +147,7 @@ fn heap_columns(
             },
         )
         .or_null(
-            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
+            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, builds it",
         ),
         Column::nested(names::GC_ROOTS, Vec::new(), |facts: &Facts| {
             let roots = facts.info.roots.iter();
@@ -157,7 +157,7 @@ fn heap_columns(
         Column::nested(
             names::JVM,
             vec![
-                Field::of(names::NAME).or_null("the properties do not tell"),
+                Field::of(names::NAME).or_null("not in the properties"),
                 Field::nested(names::PROPERTIES, Vec::new()),
             ],
             |facts: &Facts| jvm(&facts.info),
@@ -220,7 +220,7 @@ fn problem_fields() -> Vec<Field> {
         Field::of(names::SEVERITY),
         Field::of(names::KIND),
         Field::of(names::TEXT),
-        Field::of(names::OFFSET).or_null("there is no one place"),
+        Field::of(names::OFFSET).or_null("no single offset"),
         Field::of(names::SKIPPED_BYTES),
     ]
 }
@@ -357,7 +357,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.classes > 0 {
         lines.push(format!(
-            "{} of {} classes measured are exactly as the layout says, {} are smaller",
+            "{} of {} measured classes match the layout exactly, {} are smaller",
             grouped(evidence.classes_exact),
             grouped(evidence.classes),
             grouped(evidence.classes_refuting)
@@ -365,7 +365,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.arrays > 0 {
         lines.push(format!(
-            "{} of {} short array lengths are exactly as the layout says, {} are smaller",
+            "{} of {} short array lengths match the layout exactly, {} are smaller",
             grouped(evidence.arrays_exact),
             grouped(evidence.arrays),
             grouped(evidence.arrays_refuting)

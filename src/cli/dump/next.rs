@@ -31,9 +31,13 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         all.push(("histo", words(&["--unreachable"]), "what the garbage is".to_owned()));
     }
     if overview.largest.iter().any(|holder| holder.threads.is_some()) {
-        all.push(("threads", words(&["--group", "--locals"]), "what the threads hold, merged".to_owned()));
+        all.push((
+            "threads",
+            words(&["--group", "--locals"]),
+            "objects retained by threads, merged".to_owned(),
+        ));
     }
-    let waste = || ("waste", Vec::new(), "what is wasted, and the fields that hold it".to_owned());
+    let waste = || ("waste", Vec::new(), "wasted memory, and the fields that reference it".to_owned());
     let waste = || overview.is_much_wasted().then(waste);
     // Accumulation points come first.
     all.extend(waste().filter(|_| suspects == 0));
@@ -56,9 +60,9 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     if overview.largest.is_empty() {
         all.push(("summary", Vec::new(), "what was recorded".to_owned()));
     } else {
-        all.push(("dominators", Vec::new(), "what else holds much".to_owned()));
+        all.push(("dominators", Vec::new(), "other big objects".to_owned()));
     }
-    all.push(("info", Vec::new(), "all that is known of the dump".to_owned()));
+    all.push(("info", Vec::new(), "all facts about the dump".to_owned()));
     all.truncate(STEPS);
     all.into_iter().map(|(command, arguments, why)| commands.step(command, arguments, &why)).collect()
 }

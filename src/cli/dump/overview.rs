@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report; `hprof-cli summary` says what is in it, `hprof-cli histo` counts its objects",
+            "{} is a text report; `hprof-cli summary` shows what it contains, `hprof-cli histo` counts its objects",
             path.display()
         );
     }

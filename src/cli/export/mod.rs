@@ -52,7 +52,7 @@ const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "
 
 /// Values of `--strings`.
 const STRINGS: &[Key<Strings>] = &[
-    ("none", Strings::None, "Nothing of them"),
+    ("none", Strings::None, "Neither texts nor hashes"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
 ];
@@ -188,19 +188,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
     anyhow::ensure!(
         args.name.is_none() || inputs.len() == 1,
-        "--name is the name of one dump, and {} were given; omit it, or export them one by one",
+        "--name names one dump, but {} were given; omit it, or export them one by one",
         inputs.len()
     );
     let names = match &args.name {
         Some(name) if name.is_empty() => {
-            anyhow::bail!("--name is empty; omit it, or say how the dump is called")
+            anyhow::bail!("--name is empty; omit it, or give a name")
         }
         Some(name) => vec![name.clone()],
         None => names::of_dumps(inputs.iter().map(Input::path)),
     };
     let mut given = HashSet::new();
     if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
-        anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
+        anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
     begin(to)?;
     let run = Run { dumps: inputs.len(), args, to, format };

@@ -166,7 +166,7 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let name = name.to_string_lossy().into_owned();
         if !entries.iter().any(|(known, _)| *known == name) {
             let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            entries.push((name, format!("The default of --{long}. {help}")));
+            entries.push((name, format!("Default value of --{long}. {help}")));
         }
     }
     if commands().any(|command| ["agent", "run"].contains(&command.get_name())) {
@@ -174,13 +174,12 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         entries.push(("HPROF_CLI_AGENT".to_owned(), text.to_owned()));
     }
     if arguments().any(|argument| argument.get_id() == "color") {
-        let text = "If it is set and not empty, output has no colours unless --color always is given.";
+        let text = "If set and not empty, output has no colors unless --color always is given.";
         entries.push(("NO_COLOR".to_owned(), text.to_owned()));
     }
     let has_index = arguments().any(|argument| argument.get_id() == "index_dir");
     if has_index {
-        let text = "The user's cache directory, ~/.cache by default: indexes lie in its directory hprof-cli where none \
-                    can be written beside the dump.";
+        let text = "The user's cache directory, ~/.cache by default: indexes are stored in its directory hprof-cli if none can be written beside the dump.";
         entries.push(("XDG_CACHE_HOME".to_owned(), text.to_owned()));
     }
     described(out, "ENVIRONMENT", &entries);
@@ -188,14 +187,13 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let files = [
             (
                 "DUMP.index/",
-                "The index of the dump DUMP, beside it. It may be deleted at any time: it is built again. \
+                "The index of the dump DUMP, beside it. It may be deleted at any time: it is rebuilt when needed. \
                              `hprof-cli index` builds, verifies and removes it.",
             ),
             ("DUMP.index/unpacked.hprof", "The dump itself, if DUMP is compressed or in an archive."),
             (
                 "~/.cache/hprof-cli/",
-                "Indexes of dumps whose directory cannot be written to; with --index-dir they lie \
-                                     there.",
+                "Indexes of dumps whose directory cannot be written to; with --index-dir they are stored there.",
             ),
         ];
         described(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));

@@ -31,7 +31,7 @@ pub(crate) fn version() -> Arg {
     Arg::new("version")
         .short('V')
         .long("version")
-        .help("Print version (with --verbose: what a bug report needs)")
+        .help("Print version (with --verbose: facts for a bug report)")
         .action(ArgAction::Version)
         .display_order(LAST)
 }

@@ -316,7 +316,7 @@ fn beside() -> Columns<'static, Beside> {
     Columns::new([
         Column::of(names::COLUMNS, |beside: &Beside| beside.names.clone().into()),
         Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.total.into())
-            .or_null("it is known only once all rows are made"),
+            .or_null("known only after all rows are computed"),
     ])
 }
 

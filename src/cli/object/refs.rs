@@ -187,7 +187,7 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
                         format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
                     });
                     let named: Vec<String> = named.collect();
-                    let more = if several.len() > NAMED { ", ..." } else { "" };
+                    let more = if several.len() > NAMED { ", …" } else { "" };
                     Target::None(format!(
                         "{} classes match {text}: name one, or the ID of its class object: {}{more}",
                         grouped(several.len() as u64),
@@ -264,11 +264,11 @@ fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
         Column::of(names::ROOT_TEXT, |about: &Option<&Beside<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
-        .or_null("it is no root, or without `--incoming`"),
+        .or_null("not a root, or without `--incoming`"),
         Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&Beside<'a>>| {
             about.and_then(|about| about.found.instances).into()
         })
-        .or_null("it is no class object, or without `--incoming`"),
+        .or_null("not a class object, or without `--incoming`"),
     ])
 }
 

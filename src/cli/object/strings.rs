@@ -108,8 +108,8 @@ impl Args {
     fn why_nothing(&self) -> &'static str {
         let is_any = self.pattern.is_none() && self.min_length == 0 && self.max_length.is_none();
         match (self.duplicates, is_any, self.live) {
-            (true, true, _) => "no text is that of several Strings",
-            (true, false, _) => "no text that matches is that of several Strings",
+            (true, true, _) => "no String has duplicates",
+            (true, false, _) => "no matching String has duplicates",
             (false, true, true) => "the dump contains no reachable String",
             (false, true, false) => "the dump contains no String",
             (false, false, true) => "no reachable String matches",
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         messages::line(
             "note",
             &format!(
-                "{} Strings have no text: their value is null, no array of characters, or not in the dump",
+                "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
                 grouped(found.totals.unreadable)
             ),
         );
@@ -309,7 +309,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         (
             "`--duplicates`",
             Rows::Duplicates,
-            "A row is a text that several Strings have. Texts are cut as above.",
+            "A row is the text of several Strings. Texts are shortened as above.",
         ),
     ];
     variants.map(declared).to_vec()

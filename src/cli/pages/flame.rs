@@ -47,7 +47,7 @@ fn ask(request: &Request<'_>) -> Ask {
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = ask(request);
     let body = html! {
-        p.dim { "Each box is a method, and as wide as its share; below it what it called. A click zooms." }
+        p.dim { "Each box is a method as wide as its share; its callees are below it. Click to zoom." }
         form.filter action=(request.href("flamegraph")) {
             label { span { "Data" } select name="data" {
                 option value="" { "–" }

@@ -216,9 +216,9 @@ fn finalizers_page(request: &Request<'_>) -> Page {
     let links = request.links();
     let waiting = request.ask("waste").option("kind", "finalizable");
     let body = html! {
-        p.dim { "Objects that a finalizer has to run for before they are freed." }
-        (frame::section("What waits in the queue", &waiting, &links))
-        (frame::section("What Finalizers refer to, by class", &finalizers(request), &links))
+        p.dim { "Objects whose finalizer must run before they are freed." }
+        (frame::section("Objects in the queue", &waiting, &links))
+        (frame::section("Objects with a finalizer, by class", &finalizers(request), &links))
         (frame::formats(request))
     };
     Page::new("finalizers", "Finalizers", body)

@@ -181,7 +181,7 @@ fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
             }
             @let is_all = object.is_some_and(|object| object.is(names::IS_COMPLETE));
             p.dim { @match (rows.len(), is_all) {
-                (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
+                (1, true) => "The only path; weak, soft, phantom and finalizer references are excluded. ",
                 (count, true) => { "The shortest of " (count) " paths. " }
                 (_, false) if gave_up => "The shortest path. ",
                 (_, false) => "The shortest path; there are more. ",

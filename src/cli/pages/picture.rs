@@ -56,7 +56,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = ask(request);
     let body = html! {
         p.dim {
-            "Each box is an object, or objects of one class, and as large as what it retains. A click zooms. "
+            "Each box is an object, or the objects of one class; its area is the retained size. Click to zoom. "
             a href=(request.href(&format!("{}{query}", other.0))) { (other.1) } " · "
             a href=(request.href(&format!("dominators{query}"))) { "Tree" }
             @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::encoded(of)))) { "Object" } }

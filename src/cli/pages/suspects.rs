@@ -28,14 +28,14 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     let suspects = document.rows();
     let body = html! {
-        p.dim { "What only GC roots dominate, and retains more than a share of the reachable heap." }
+        p.dim { "Objects that no other object dominates and that retain more than a share of the reachable heap." }
         form.filter action=(request.href("leaks")) {
             label { span { "Threshold, %" }
                 input.short name="threshold" value=(request.one("threshold").unwrap_or("10")) inputmode="numeric"; }
             button { "Show" }
         }
         (frame::notes(&notes, &links))
-        @if suspects.is_empty() { p { "Nothing retains that much by itself." } }
+        @if suspects.is_empty() { p { "No object retains that much." } }
         (cards(&document, usize::MAX, &links))
         @if !document.list(names::FACTS).is_empty() { h2 { "Also" } ul { @for fact in document.list(names::FACTS) {
             li { (text(fact.as_str().unwrap_or_else(|| fact.text(names::TEXT)), &links)) }

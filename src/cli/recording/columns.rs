@@ -66,7 +66,7 @@ pub(super) fn allocated<'a, R: 'a>(record: Option<Name>, sums: fn(&R) -> Totals)
 /// The totals of all sites according to the writer.
 pub(super) fn stated<'a, R: 'a>(sums: fn(&R) -> Option<Totals>) -> Column<'a, R> {
     Column::record(names::TOTAL, Columns::new(allocated(None, |total| *total)), sums)
-        .or_null("texts state none; there are no sites")
+        .or_null("in text reports, or without sites")
 }
 
 /// Keys besides the rows: how many match and are shown, and further facts in `of`.

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report already: sites, traces, cpu, histo and the other commands read it as it is",
+            "{} is already a text report: sites, traces, cpu, histo and the other commands read it directly",
             path.display()
         );
     }
@@ -130,5 +130,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Note about sites that nobody recorded.
-const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
-it holds, and as allocated counts what is there";
+const OBJECT_SITES: &str =
+    "the dump records no allocation sites: they are counted over its objects, allocated = live";

@@ -251,7 +251,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "`--group-by trace`",
-            "The default. A row is a trace with CPU samples, most samples first. `frames` is there with `--stack` only; \
+            "The default. A row is a trace with CPU samples, most samples first. `frames` exists only with `--stack`; \
              in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
             columns(&Traces::default(), &StackArgs::ALL).fields(),
         ),

@@ -100,7 +100,7 @@ fn note(profile: &Profile, args: &Args) {
     args.input.hint(instead);
 }
 
-const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
 
 /// Shows the calls of cpu=old.
 fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyhow::Result<Outcome> {
@@ -171,7 +171,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         Declared {
             command: "cputime",
             variant: "`--calls`",
-            about: "Of `cpu=old`, also without the option if the file holds nothing else. A row is a pair of methods, one \
+            about: "Of `cpu=old`, also without the option if the file contains nothing else. A row is a pair of methods, one \
                     of which called the other.",
             rows: call_columns().fields(),
             beside: beside_calls().fields(),

@@ -197,7 +197,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let lacks = |file: &&Opened| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
         files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
+            args.input.note("the files have no data in common: neither samples nor times nor sites");
         }
         return Ok(outcome(false));
     };
@@ -349,7 +349,7 @@ fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, sta
     if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
         let (gone, total) = (grouped(baseline.gone), grouped(baseline.total));
         note(&format!(
-            "{gone} of {total} {} of the baseline are of stacks with frames that the file does not have there",
+            "{gone} of {total} {} of the baseline belong to stacks that the file does not contain",
             stacks.measure.name()
         ));
     }

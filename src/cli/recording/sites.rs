@@ -199,7 +199,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
                 live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
-                `frames` is there with `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+                `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         beside: beside_columns().fields(),
     }]

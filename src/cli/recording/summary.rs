@@ -147,9 +147,9 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
         })
         .or_null("`cpu=old` states none"),
         Column::of(names::RUN, |facts: &Facts<'a>| facts.runs.map(|(run, _)| run).into())
-            .or_null("not a text"),
+            .or_null("in binary dumps"),
         Column::of(names::RUNS, |facts: &Facts<'a>| facts.runs.map(|(_, runs)| runs).into())
-            .or_null("not a text"),
+            .or_null("in binary dumps"),
         Column::records(
             names::HEAP_SUMMARIES,
             Columns::new(columns::allocated(None, sums)),
@@ -171,7 +171,7 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
         count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &Facts<'a>| facts.heap)
-            .or_null("the file, or the run, holds none"),
+            .or_null("the file, or the run, contains none"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &Facts<'a>| facts.not_understood.into()),
     ])
 }
@@ -186,7 +186,7 @@ fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
         Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
         Column::of(sum, |part: &(T, u64)| part.0.into()),
     ]);
-    Column::record(name, columns, of).or_null("the file holds none")
+    Column::record(name, columns, of).or_null("the file contains none")
 }
 
 fn sums(summary: &HeapSummary) -> Totals {
@@ -222,9 +222,9 @@ fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
         Column::of(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
         Column::of(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
         Column::of(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
         Column::of(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
     ])
 }
 

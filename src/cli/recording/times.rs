@@ -130,7 +130,7 @@ fn beside_columns<'a>() -> Columns<'a, Beside<Option<&'a Times>>> {
         Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &Beside<Option<&'a Times>>| {
             beside.of.map(|stated| stated.total_ms).into()
         })
-        .or_null("the file holds no such times"),
+        .or_null("the file contains no such times"),
         columns::matching(),
         columns::left_out(),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
@@ -141,13 +141,12 @@ pub(super) fn declared(of: Of) -> Declared {
     let (variant, about) = match of {
         Of::CpuTime => (
             "",
-            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` is there with \
-             `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
         Of::Contention => (
             "Contention",
-            "MONITOR TIME: the default if the file holds it. A row is a trace in which threads had to wait for a monitor. \
-             Rows are in the order of the file, which is by time. `frames` is there with `--stack` only; in CSV it is a \
+            "MONITOR TIME: the default if the file contains it. A row is a trace in which threads had to wait for a monitor. \
+             Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a \
              list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
     };

@@ -170,7 +170,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
         serial,
         name,
         Column::of(names::PHASE, |row: &Row<'a>| row.trace.phase.as_deref().into())
-            .or_null("not stated; only texts state it"),
+            .or_null("not stated; only text reports state it"),
         stack::frames(|row: &Row<'a>| row.stack),
         Column::of(names::FRAMES_LEFT_OUT, |row: &Row<'a>| row.stack.left_out().into()),
     ])

@@ -131,7 +131,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
         (Section::Overview | Section::Suspects, _) if !about.has.heap => {
-            Content::Markup(html! { p { "There is no heap in it." } })
+            Content::Markup(html! { p { "The file contains no heap." } })
         }
         (Section::Overview, _) => Content::Markup(concluded(conclusions.overview(), facts)),
         (Section::Suspects, _) => Content::Markup(concluded(conclusions.leaks(), suspects_of)),
@@ -275,7 +275,7 @@ fn document(
                     h1 { (title) }
                     @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
                     @if about.hides_values {
-                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
+                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
                     } @else {
                         p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
                     }
@@ -292,7 +292,7 @@ fn document(
                         section id=(asked.section.anchor()) {
                             h2 { (asked.section.title()) }
                             (markup)
-                            @if !is_whole { p.dim { "Not all of it fits into a report; this shows it:" } }
+                            @if !is_whole { p.dim { "The report does not contain everything; these commands show the rest:" } }
                             @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
                         }
                     }

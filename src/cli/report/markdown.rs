@@ -25,7 +25,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
     out.push_str(if about.hides_values {
         "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
     } else {
-        "It contains texts of the heap, which may be secret; `--no-values` leaves them out.\n"
+        "It contains texts of the heap, which may be secret; `--no-values` omits them.\n"
     });
     for line in &about.damage {
         out.push_str(&format!("\n**Damaged:** {}\n", text(line)));

@@ -126,14 +126,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
         if args.no_values && args.sections.contains(&Section::Strings) {
-            anyhow::bail!("the section strings has nothing but values; omit it, or --no-values");
+            anyhow::bail!("the section strings consists only of values; omit it, or --no-values");
         }
         args.sections.clone()
     };
     if !about.hides_values && !args.input.quiet {
         messages::line(
             "note",
-            "the report contains texts of the heap, which may be secret; --no-values leaves them out",
+            "the report contains texts of the heap, which may be secret; --no-values omits them",
         );
     }
     let conclusions = Conclusions::new(&about, &wanted);

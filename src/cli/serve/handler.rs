@@ -347,20 +347,20 @@ fn progress(stage: &Stage) -> Markup {
 fn outside(why: Why) -> Markup {
     let (what, then) = match why {
         Why::Host | Why::NoHost => (
-            "This name does not lead in",
+            "Unknown host name",
             "The server answers under 127.0.0.1 and localhost. From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and open \
-             the address that hprof-cli printed; names have to be given when it is started (--allow-remote, --host).",
+             the address that hprof-cli printed; other names must be given when it is started (--allow-remote, --host).",
         ),
         Why::Site => (
-            "A link on another site does not lead in",
-            "Copy the address into the address bar. An address that may be sent to somebody, and works once, is printed by \
-             hprof-cli serve --share.",
+            "Links on other sites are not accepted",
+            "Copy the address into the address bar. hprof-cli serve --share prints an address that can be sent to somebody \
+             and works once.",
         ),
         Why::Token => (
-            "This address does not lead in",
-            "Open the whole address that hprof-cli serve printed where it was started: it ends with ?token= and a long number, \
-             which the address bar does not keep. An address for somebody else, which works once, is printed with --share. If \
-             neither is at hand, start the server again.",
+            "This address does not grant access",
+            "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a long number, \
+             which the address bar does not keep. With --share it also prints an address for somebody else, which works once. \
+             If you have neither, start the server again.",
         ),
     };
     html! {

@@ -181,7 +181,7 @@ fn help(address: SocketAddr, args: &Args) {
     if args.allow_remote {
         messages::line(
             "warning",
-            "whoever has this address sees all of the heap, from other machines too; it is sent unencrypted",
+            "anyone with this address can read the whole heap, from other machines too; it is sent unencrypted",
         );
     } else {
         messages::line(
@@ -191,7 +191,7 @@ fn help(address: SocketAddr, args: &Args) {
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is good once"));
+        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
     }
     messages::line("note", "Ctrl-C ends the server");
 }

@@ -320,7 +320,7 @@ impl Questions {
     ) -> anyhow::Result<Option<Reply>> {
         let _ = state.send(State::Waiting);
         let Some(mut turn) = self.turns.take(kind == Kind::Long).await else {
-            anyhow::bail!("the server ends")
+            anyhow::bail!("the server is stopping")
         };
         let (started, time) = (Instant::now(), self.limits.time);
         let _ = state.send(State::Running(Stage::default()));
@@ -381,7 +381,7 @@ impl Questions {
                 Err(error) => format!("{error:#}"),
             },
             () = job.cancel.notified() => "it was cancelled".to_owned(),
-            () = forgotten => "nobody asked after it".to_owned(),
+            () = forgotten => "no client waits for it".to_owned(),
         };
         given_up(&why, self.limits)
     }
@@ -419,7 +419,7 @@ fn given_up(why: &str, limits: Limits) -> Reply {
             limits.time.as_secs(),
             limits.memory >> 20
         )),
-        ..Failure::new(format!("this question was given up: {why}"))
+        ..Failure::new(format!("this question was cancelled: {why}"))
     };
     Reply::json_error(503, &failure)
 }

@@ -170,7 +170,7 @@ fn step_back() {
 fn answer(site: &Site, target: &str, is_json: bool) {
     let made = std::panic::catch_unwind(|| pages::reply(site, target, is_json));
     let reply = made.unwrap_or_else(|_| {
-        let failure = Failure::new("this question ended in a bug of hprof-cli");
+        let failure = Failure::new("hprof-cli failed on this question; this is a bug");
         Reply::json_error(500, &failure)
     });
     let said = Said::Reply {

@@ -68,7 +68,7 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a process")?;
         let (stdin, stdout) =
-            child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
+            child.stdin.take().zip(child.stdout.take()).context("the process has no pipes")?;
         Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0, kind })
     }
 

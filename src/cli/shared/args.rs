@@ -310,7 +310,7 @@ impl Input {
             answer = Some(ask(heap, graph)?);
             Ok(())
         })?;
-        Ok((heap, graph, answer.context("the dump was not asked")?))
+        Ok((heap, graph, answer.context("the query did not run")?))
     }
 
     /// Runs the query, a second time if the index is damaged: the last answer is valid.
@@ -359,7 +359,7 @@ pub(crate) fn is_index_dir_word(word: &OsStr) -> bool {
 fn index_dir_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|text| {
         let is_slip = text.is_empty() && std::env::var_os(INDEX_DIR).is_none_or(|dir| !dir.is_empty());
-        if is_slip { Err("a directory is expected") } else { Ok(PathBuf::from(text)) }
+        if is_slip { Err("expected a directory") } else { Ok(PathBuf::from(text)) }
     })
 }
 

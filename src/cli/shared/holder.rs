@@ -80,12 +80,9 @@ fn held(holder: &Holder, is_short: bool) -> String {
     }
 }
 
-/// A text in so many columns, in ASCII if it is itself.
+/// Shortens a text to `room` columns.
 pub(crate) fn cut(text: &str, room: usize) -> String {
-    if fit::width(text) <= room {
-        return text.to_owned();
-    }
-    fit::names(text, room.saturating_sub(2)).replace('…', "...")
+    fit::names(text, room)
 }
 
 /// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.

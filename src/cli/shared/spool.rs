@@ -172,7 +172,7 @@ fn copy(given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
     };
     let copy = Spooled::copy(&mut *reader, shown, copy_name, into, &bar)?;
     let is_empty = fs::metadata(copy.path()).is_ok_and(|metadata| metadata.len() == 0);
-    anyhow::ensure!(!is_empty, "{} is empty: what writes to it has failed, or has not begun", name(given));
+    anyhow::ensure!(!is_empty, "{} is empty: its writer has failed, or has not started", name(given));
     Ok(copy)
 }
 

@@ -66,9 +66,9 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
             })
             .place(4),
         Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_ref().into())
-            .or_null("in texts; not stated"),
+            .or_null("in text reports; not stated"),
         Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
-            .or_null("in texts; none")
+            .or_null("in text reports; none")
             .header("trace")
             .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
             .place(2),

@@ -18,15 +18,15 @@ use super::writer::Written;
 /// is nothing. As a class: modulo their number, 0 being `java.lang.Object`.
 pub type Pick = u64;
 
-/// Where nothing is, for references that lead nowhere. Below every address a model assigns.
+/// Unused address for dangling references. Below every address a model assigns.
 const NOWHERE: u64 = 0xDEAD_BEE8;
 
 /// A dump.
 #[derive(Debug, Clone)]
 pub struct ArbDump {
-    /// How it is written.
+    /// Options for writing it.
     pub options: Options,
-    /// How far apart addresses are.
+    /// Layout, which determines the distances between addresses.
     pub layout: Layout,
     /// Classes beside `java.lang.Object` and `java.lang.Class`, which are always there.
     pub classes: Vec<ArbClass>,
@@ -41,21 +41,21 @@ pub struct ArbDump {
 /// A class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArbClass {
-    /// Its name in Java source form, otherwise `arb.C` and its number. Names may repeat; they should not end in `[]`.
+    /// Name in Java source form, otherwise `arb.C` and its number. Names may repeat; they should not end in `[]`.
     pub name: Option<String>,
     /// Among `java.lang.Object` and the classes before it.
     pub superclass: Pick,
     /// The types of its instance fields, named `f0` and so on.
     pub fields: Vec<Type>,
-    /// Its statics, named `s0` and so on.
+    /// Statics, named `s0` and so on.
     pub statics: Vec<ArbValue>,
-    /// Its constant pool.
+    /// Constant pool.
     pub constants: Vec<ArbValue>,
-    /// Its class loader.
+    /// Class loader.
     pub loader: Pick,
-    /// How many LOAD CLASS records it gets.
+    /// Number of LOAD CLASS records.
     pub loads: u8,
-    /// How many CLASS DUMP sub-records it gets.
+    /// Number of CLASS DUMP sub-records.
     pub dumps: u8,
 }
 
@@ -87,7 +87,7 @@ pub struct ArbValue {
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArbObject {
-    /// What it is.
+    /// Kind of the object.
     pub kind: ArbObjectKind,
     /// Multiples of the alignment left free after it.
     pub gap: u16,
@@ -95,7 +95,7 @@ pub struct ArbObject {
     pub trace: u32,
 }
 
-/// What an object is.
+/// Kind of an object, with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArbObjectKind {
     /// An instance.
@@ -109,21 +109,21 @@ pub enum ArbObjectKind {
     ObjectArray {
         /// The class of its elements.
         element: Pick,
-        /// Its elements.
+        /// Elements.
         elements: Vec<Pick>,
     },
     /// A primitive array.
     PrimArray {
-        /// Its element type; [`Type::Object`] is taken for `long`.
+        /// Element type; [`Type::Object`] is treated as `long`.
         ty: Type,
         /// The lowest bits of each make its elements.
         bits: Vec<u64>,
     },
     /// Android's primitive array without data.
     NoData {
-        /// Its element type; [`Type::Object`] is taken for `long`.
+        /// Element type; [`Type::Object`] is treated as `long`.
         ty: Type,
-        /// How many elements it had.
+        /// Number of elements.
         count: u16,
     },
 }
@@ -131,9 +131,9 @@ pub enum ArbObjectKind {
 /// A root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArbRoot {
-    /// What it holds.
+    /// Target object.
     pub target: Pick,
-    /// Its kind.
+    /// Kind of root.
     pub root: Root,
 }
 
@@ -180,7 +180,7 @@ struct Builder<'a> {
     /// By the index in `arb.classes`.
     classes: Vec<Option<ClassId>>,
     objects: Vec<ObjectId>,
-    /// Where references can lead, once everything has an address.
+    /// Possible targets of references, once everything has an address.
     targets: Vec<u64>,
 }
 
@@ -262,7 +262,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The id a reference leads to.
+    /// Returns the ID of a reference's target.
     fn reference(&self, pick: Pick) -> u64 {
         pick.checked_sub(1).map_or(0, |pick| self.targets[modulo(pick, self.targets.len())])
     }

@@ -32,7 +32,7 @@ impl Version {
     }
 }
 
-/// How many bytes an identifier takes.
+/// Size of an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IdSize {
     /// 32-bit JVMs, Android, and the HPROF agent everywhere.
@@ -253,9 +253,9 @@ pub enum Elements {
     Int(Vec<i32>),
     /// `long[]`
     Long(Vec<i64>),
-    /// So many zeros, written as a hole: for arrays larger than memory.
+    /// Zeros, written as a hole: for arrays larger than memory.
     Zeros(Type, u32),
-    /// So many elements whose values are not in the dump (Android's sub-record 0xC3).
+    /// Elements whose values are not in the dump (Android's sub-record 0xC3).
     NoData(Type, u32),
 }
 
@@ -464,7 +464,7 @@ impl Root {
         }
     }
 
-    /// Whether only Android writes this kind.
+    /// Returns whether only Android writes this kind.
     pub fn is_android(self) -> bool {
         matches!(self.tag(), 0x80..=0xFE)
     }

@@ -37,13 +37,13 @@ impl From<ClassId> for Value {
 /// A class: what a test may change after adding it, without changing its address or its instances' sizes.
 #[derive(Debug, Clone)]
 pub struct ClassDef {
-    /// Its id.
+    /// Object ID of the class object.
     pub id: ClassId,
-    /// Its name as Java source has it; what a reader should show.
+    /// Name in Java source form, which a reader should show.
     pub name: String,
     /// The bytes to write as its name instead of spelling `name`: hidden classes, invalid UTF-8.
     pub stored_name: Option<Vec<u8>>,
-    /// Its superclass.
+    /// Superclass.
     pub superclass: Option<ClassId>,
     /// The class loader's id, 0 for the boot loader.
     pub loader: u64,
@@ -63,9 +63,9 @@ pub struct ClassDef {
     pub instance_size: Option<u32>,
     /// Stack trace serial number.
     pub trace: u32,
-    /// How many LOAD CLASS records it gets, each with a serial number of its own.
+    /// Number of LOAD CLASS records, each with a serial number of its own.
     pub loads: u32,
-    /// How many CLASS DUMP sub-records it gets.
+    /// Number of CLASS DUMP sub-records.
     pub dumps: u32,
     /// Bytes that its class object takes in the heap.
     pub size: u64,
@@ -100,7 +100,7 @@ impl ClassDef {
         }
     }
 
-    /// Whether it is the class of arrays.
+    /// Returns whether it is the class of arrays.
     pub fn is_array(&self) -> bool {
         self.name.ends_with("[]")
     }

@@ -17,7 +17,7 @@ pub fn crlf(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is not UTF-8 becomes EF BF BD: a program that took the dump for text.
+/// Replaces invalid UTF-8 with EF BF BD, as a program does that takes the dump for text.
 pub fn through_utf8(bytes: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(bytes).into_owned().into_bytes()
 }

@@ -1,6 +1,6 @@
-//! Writing a model as a dump, in the shapes that writers in the wild give to theirs.
+//! Writing a model as a dump, in the shapes of real-world writers.
 //!
-//! [`Options`] says in which order and form; what is in the dump is the model's alone.
+//! [`Options`] determines order and form; the model alone determines the contents.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub enum EndRecord {
     Missing,
 }
 
-/// What stands before, between and after heap records.
+/// Records before, between and after heap records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Between {
     /// Nothing.
@@ -55,7 +55,7 @@ pub enum Between {
     OtherRecords,
 }
 
-/// What CLASS DUMP states as instance size.
+/// Instance size stated in CLASS DUMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceSize {
     /// The sum of the field bytes as dumped, superclasses included: HotSpot since JDK 7. 0 for `java.lang.Object`.
@@ -73,19 +73,19 @@ pub struct Options {
     pub id_size: IdSize,
     /// The header's time stamp.
     pub created_ms: u64,
-    /// Segments of at most so many bytes (a larger object gets its own); `None`: one HEAP DUMP record.
+    /// Maximum size of segments in bytes (a larger object gets its own); `None`: one HEAP DUMP record.
     pub segment_bytes: Option<usize>,
     /// The order of sub-records.
     pub order: Order,
-    /// Where strings stand.
+    /// Position of strings.
     pub strings: Place,
-    /// Where LOAD CLASS, STACK FRAME and STACK TRACE records stand.
+    /// Position of LOAD CLASS, STACK FRAME and STACK TRACE records.
     pub loads: Place,
-    /// What heap records state as their length.
+    /// Stated length of heap records.
     pub heap_length: StatedLength,
     /// Whether HEAP DUMP END follows segments; it never follows a single HEAP DUMP.
     pub end: EndRecord,
-    /// What stands between heap records.
+    /// Records between heap records.
     pub between: Between,
     /// The spelling of class names.
     pub names: NameStyle,
@@ -261,7 +261,7 @@ impl HeapModel {
         }
     }
 
-    /// The records beside the heap's, and each sub-record by itself, in the order asked for.
+    /// Encodes the records beside the heap's, and each sub-record by itself, in the configured order.
     fn encode(&self, options: &Options) -> (Tables, Vec<HeapWriter>) {
         let mut strings = Strings { first: options.first_string, ids: BTreeMap::new() };
         let mut loads = self.loads(options, &mut strings);
@@ -324,7 +324,7 @@ impl HeapModel {
         (frames, traces)
     }
 
-    /// Indices of the items to be written, in order; a class that is dumped twice is there twice.
+    /// Returns indices of the items to write, in order; a class that is dumped twice occurs twice.
     fn ordered(&self, order: Order) -> Vec<usize> {
         let mut indices = Vec::new();
         for (index, item) in self.items.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What a correct reader finds in a dump written from a model.
+//! Expected findings of a correct reader in a dump written from a model.
 //!
-//! Computed from the model alone, so it holds for every way of writing it. Objects whose class is not
-//! named in the dump (no LOAD CLASS) have no class name here.
+//! Computed from the model alone, so it holds for every way of writing it. Objects whose class is not named in the
+//! dump (no LOAD CLASS) have no class name here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,9 +25,9 @@ pub enum ObjectKind {
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedObject {
-    /// Its id.
+    /// Object ID.
     pub id: u64,
-    /// Its kind.
+    /// Kind of the object.
     pub kind: ObjectKind,
     /// The class it is an instance of; of a class object, the class that it stands for.
     pub class: Option<ClassId>,
@@ -39,20 +39,20 @@ pub struct ExpectedObject {
     pub size: u64,
     /// Stack trace serial number.
     pub trace: u32,
-    /// Its non-null references by field name, element (`[3]`) or static's name, in the dump's order.
+    /// Non-null references by field name, element (`[3]`) or static's name, in the dump's order.
     pub references: Vec<(String, u64)>,
 }
 
 /// Instances of classes of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many.
+    /// Number of instances.
     pub instances: u64,
     /// Bytes they take in the heap.
     pub bytes: u64,
 }
 
-/// What a correct reader finds.
+/// Expected findings of a correct reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// All objects that are dumped, class objects included, by ascending id.
@@ -68,12 +68,12 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// How many objects there are of a kind.
+    /// Returns the number of objects of a kind.
     pub fn count(&self, kind: ObjectKind) -> u64 {
         self.objects.iter().filter(|o| o.kind == kind).count() as u64
     }
 
-    /// How many instances there are of classes of a name.
+    /// Returns the number of instances of classes of a name.
     pub fn instances(&self, class_name: &str) -> u64 {
         self.by_class.get(class_name).map_or(0, |totals| totals.instances)
     }
@@ -158,7 +158,7 @@ impl Expected {
 }
 
 impl HeapModel {
-    /// What a correct reader finds in the dump, however it is written.
+    /// Returns what a correct reader finds in the dump, however it is written.
     pub fn expected(&self) -> Expected {
         Expected::of(self)
     }

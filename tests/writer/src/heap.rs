@@ -6,7 +6,7 @@
 use super::basic::{Elements, IdSize, Root, Type, Value};
 use super::sink::Sink;
 
-/// Where a sub-record begins: its tag's offset from the start of the heap record's body.
+/// Start of a sub-record: its tag's offset from the start of the heap record's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubAt(pub u64);
 
@@ -64,7 +64,7 @@ impl HeapWriter {
         self.sink.len()
     }
 
-    /// Whether nothing was written.
+    /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }

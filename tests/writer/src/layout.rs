@@ -1,8 +1,8 @@
-//! How large objects are in a JVM, so that a model's addresses lie as far apart as real ones.
+//! Sizes of objects in a JVM, so that a model's addresses lie as far apart as real ones.
 //!
-//! Close to HotSpot since JDK 15: of each class, the larger primitives first and references last, each at the
-//! lowest free offset that is aligned for it, gaps of superclasses included. It knows nothing of the
-//! fields that the VM injects. A test to which a size matters gives the size itself.
+//! Close to HotSpot since JDK 15: of each class, the larger primitives first and references last, each at the lowest
+//! free offset that is aligned for it, gaps of superclasses included. Fields that the VM injects are ignored. A test
+//! to which a size matters sets the size itself.
 
 use super::basic::{IdSize, Type};
 

@@ -10,7 +10,7 @@ use super::basic::{Elements, Root, Type, Value};
 use super::class::{ClassDef, ClassId, ObjectId};
 use super::layout::Layout;
 
-/// Where addresses begin: in a heap of 512 MiB with compressed references, and the same in four bytes.
+/// Address of the first object: in a heap of 512 MiB with compressed references, and the same in four bytes.
 const BASE: u64 = 0xE000_0000;
 
 /// A stack frame.
@@ -49,7 +49,7 @@ pub(super) struct Trace {
     pub(super) frames: Vec<StackFrame>,
 }
 
-/// What an object holds.
+/// Contents of an object.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Instance { class: ClassId, values: Vec<Value> },
@@ -66,7 +66,7 @@ pub(super) struct Object {
     pub(super) body: Body,
 }
 
-/// What was added, in order.
+/// Added items, in order.
 #[derive(Debug, Clone)]
 pub(super) enum Item {
     Class(usize),
@@ -140,7 +140,7 @@ impl HeapModel {
         self
     }
 
-    /// The next class or object takes so many bytes.
+    /// Sets the size in bytes of the next class or object.
     pub fn sized(&mut self, bytes: u64) -> &mut Self {
         self.once_size = Some(bytes);
         self
@@ -205,7 +205,7 @@ impl HeapModel {
         array
     }
 
-    /// What is known of a class.
+    /// Returns the definition of a class.
     pub fn class_def(&self, class: ClassId) -> &ClassDef {
         &self.classes[self.class_index[&class]]
     }

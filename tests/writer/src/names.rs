@@ -1,9 +1,9 @@
-//! How names are spelled in dumps: modified UTF-8, and the three ways to write a class name.
+//! Spelling of names in dumps: modified UTF-8, and the three ways to write a class name.
 //!
-//! Tests speak of classes as Java source does (`java.util.HashMap$Node`, `byte[]`); this turns that into
-//! what a JVM writes. The way back is the reader's job and is not here.
+//! Tests use class names of Java source (`java.util.HashMap$Node`, `byte[]`); this converts them to the JVM's form.
+//! The reverse is the reader's job and is not here.
 
-/// How a writer spells class names.
+/// Spelling of class names by a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameStyle {
     /// HotSpot: `java/lang/String`, `[B`, `[Ljava/lang/String;`.

@@ -38,7 +38,7 @@ impl Sink {
         self.data.len() as u64 + self.hole_bytes
     }
 
-    /// Whether nothing was written.
+    /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -12,7 +12,7 @@ use super::heap::{HeapWriter, SubAt};
 use super::names::modified_utf8;
 use super::sink::Sink;
 
-/// Which of the two heap records.
+/// Kind of heap record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HeapTag {
     /// HEAP DUMP (0x0C)
@@ -31,7 +31,7 @@ impl HeapTag {
     }
 }
 
-/// What a record's LENGTH says of a body of some real length.
+/// Stated LENGTH of a record, relative to its real length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatedLength {
     /// The truth, modulo 2^32 as every writer of bodies over 4 GiB does.
@@ -57,7 +57,7 @@ impl StatedLength {
     }
 }
 
-/// Where a heap record was written.
+/// Position of a heap record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
     /// Offset of the record's tag in the file.
@@ -137,7 +137,7 @@ pub struct AllocSites {
     pub sites: Vec<AllocSite>,
 }
 
-/// What the agent of JDK 5 to 8 writes as cutoff ratio: the low half of a double.
+/// Returns the cutoff ratio as written by the agent of JDK 5 to 8: the low half of a double.
 pub fn agent_cutoff(ratio: f64) -> u32 {
     let [_, _, _, _, b0, b1, b2, b3] = ratio.to_be_bytes();
     u32::from_be_bytes([b0, b1, b2, b3])
@@ -164,7 +164,7 @@ pub struct StartThread {
 #[derive(Debug, Clone)]
 pub struct DumpWriter {
     sink: Sink,
-    /// Where the header's time stamp is, when the header has one.
+    /// Offset of the header's time stamp, if the header has one.
     stamp_at: Option<usize>,
     time_us: u32,
     records: Vec<RecordMark>,
@@ -212,7 +212,7 @@ impl DumpWriter {
         self.sink.len()
     }
 
-    /// Whether not even a header was written.
+    /// Returns whether not even a header was written.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }
@@ -424,7 +424,7 @@ impl Written {
         self.sink.len()
     }
 
-    /// Whether the file is empty.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }

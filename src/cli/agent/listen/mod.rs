@@ -146,7 +146,7 @@ const WAITING: usize = 64;
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
-        "{} can be reached from other machines, and nobody has to say who he is; use `ssh -R`, or add --allow-remote",
+        "{} can be reached from other machines without authentication; use `ssh -R`, or add --allow-remote",
         args.address
     );
     std::fs::create_dir_all(&args.output_dir)
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     thread("accept").spawn(move || server::accept(&listener, &accepted))?;
     thread("stdin").spawn(move || read_lines(&typed))?;
     if !args.address.is_loopback() {
-        let text = "other machines can connect: nobody has to say who he is, and recordings, which contain what is in \
+        let text = "other machines can connect without authentication, and recordings, which contain the program's \
                     memory, are sent unencrypted";
         messages::line("warning", text);
     }
@@ -244,7 +244,7 @@ fn columns() -> Columns<'static, Recording> {
         Column::of(names::FORMAT, |row: &Recording| row.form.name().into()).header("format"),
         Column::of(names::FILE_BYTES, |row: &Recording| row.bytes.into()).header("bytes"),
         Column::of(names::RECORD_COUNT, |row: &Recording| row.records.into())
-            .or_null("it is a text")
+            .or_null("a text recording")
             .header("records"),
         Column::of(names::STATE, |row: &Recording| {
             match row.state {
@@ -273,7 +273,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "listen",
         variant: "",
         about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
-                `dump.is_damaged` whether a recording in it is not complete.",
+                `dump.is_damaged` whether a recording in it is incomplete.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

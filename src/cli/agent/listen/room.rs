@@ -31,7 +31,7 @@ impl fmt::Display for Shortage {
         let free = human_bytes(self.0);
         write!(
             formatter,
-            "the disk has {free} left, which are for others; free some, or use --output-dir on another disk"
+            "the disk has only {free} left, which are reserved; free some space, or use --output-dir on another disk"
         )
     }
 }

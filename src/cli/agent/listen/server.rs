@@ -133,7 +133,7 @@ impl Server {
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
         if untold > 0 {
-            messages::line("note", &format!("{untold} more connections brought no recording"));
+            messages::line("note", &format!("{untold} more connections sent no recording"));
         }
     }
 
@@ -152,7 +152,7 @@ impl Server {
             }
             Event::Ended { agent, ended } => self.ended(agent, ended),
             Event::Line(Some(line)) => self.typed(&line),
-            Event::Line(None) => messages::line("warning", "a line that is too long is ignored"),
+            Event::Line(None) => messages::line("warning", "a line was ignored: it is too long"),
             Event::End => {}
         }
     }
@@ -225,7 +225,7 @@ impl Server {
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
             Ended::Nothing | Ended::Refused(_) if is_closed => {
-                self.refuse(&format!("agent {number} ({peer}) is closed before it sent a recording"));
+                self.refuse(&format!("agent {number} ({peer}) was closed before it sent a recording"));
             }
             Ended::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
             Ended::Refused(why) => self.refuse(&format!("agent {number} ({peer}) is refused: {why}")),
@@ -298,7 +298,7 @@ impl Server {
         let wrong = |text: &str| messages::line("warning", &format!("agent {number}: {text}"));
         let Some(agent) = self.agents.get_mut(&number) else { return wrong("not connected") };
         let Some(serial) = agent.serial.and_then(|serial| serial.checked_add(1)) else {
-            return wrong("it takes no more commands");
+            return wrong("it accepts no more commands");
         };
         if matches!(command, Command::Control(Control::Depth(_))) && agent.ids != Some(IdSize::Eight) {
             // The command would end the JVM.

@@ -8,7 +8,7 @@ pub(super) const HELP: &str = "commands, for all agents, or for one with its num
   heap                        write a heap dump
   sites [CUTOFF]              write allocation sites [default: 0.0001]
   summary                     write totals of the heap
-  traces                      write the traces that were not written yet
+  traces                      write the traces not written yet
   samples [CUTOFF]            write CPU samples [default: 0.0001]
   control traces on|off       take traces of allocations
   control cpu on|off [ID]     sample all threads, or the one with this object ID

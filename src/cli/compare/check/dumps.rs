@@ -83,7 +83,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
 fn ensure_heap(heap: &Heap) -> anyhow::Result<()> {
     anyhow::ensure!(
         heap.summary().facts().heap_dumps.get() > 0,
-        "{}: no heap dump is in it, so no rule can be checked; `hprof-cli info` shows what it contains",
+        "{} contains no heap dump, so no rule can be checked; `hprof-cli info` shows what it contains",
         heap.path().display()
     );
     Ok(())

@@ -46,7 +46,7 @@ pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> 
     let (session, text) = Session::ask(input, |heap, graph| {
         anyhow::ensure!(
             heap.summary().facts().heap_dumps.get() > 0,
-            "{}: no heap dump is in it, so no rules can be made; `hprof-cli info` shows what it contains",
+            "{} contains no heap dump, so no rules can be made; `hprof-cli info` shows what it contains",
             heap.path().display()
         );
         text_of(heap, graph)
@@ -98,24 +98,24 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let bytes = heap.bytes(&Quiet)?;
     let mut examples = vec![
         Example::new(
-            "The heap: what reachable objects take. `objects` = \"all\" counts unreachable ones too.",
+            "The heap: total size of reachable objects. `objects` = \"all\" counts unreachable ones too.",
             "heap",
             Measure::Heap(Scope::Reachable),
         ),
         Example::new(
-            "What all reachable objects of some classes retain together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
+            "Retained size of all reachable objects of some classes together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
             format!("retained by {class}"),
             Measure::Retained(pattern.clone()),
         )
         .of(&class),
         Example::new(
-            "What the objects of some classes take themselves.",
+            "Shallow size of the objects of some classes.",
             format!("size of {class}"),
             Measure::Shallow(pattern.clone(), Scope::All),
         )
         .of(&class),
         Example::new(
-            "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there. A rule fails if no class has its name, unless it says `optional = true`.",
+            "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for objects that must exist. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
             Measure::Instances(pattern, Scope::Reachable),
         )
@@ -132,12 +132,12 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
             Measure::DuplicateClasses(None),
         ),
         Example::new(
-            "The largest leak suspect, as `hprof-cli leaks` finds it: at most so much of the reachable heap.",
+            "The largest leak suspect, as in `hprof-cli leaks`: its share of the reachable heap.",
             "no large leak suspect",
             Measure::Suspects,
         ),
         Example::new(
-            "What is wasted, by the kinds of `hprof-cli waste`; without `of`, by all together.",
+            "Wasted bytes, by the kinds of `hprof-cli waste`; without `of`, of all kinds together.",
             "duplicate strings",
             Measure::Waste(Some(Kind::DuplicateStrings)),
         )
@@ -173,7 +173,8 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     Ok(text)
 }
 
-const PLACE: &str = "What is retained at a place, as `hprof-cli diff --group-by place` shows places; `*` stands for anything.";
+const PLACE: &str =
+    "Retained size of a place, as shown by `hprof-cli diff --group-by place`; `*` matches anything.";
 
 /// Returns the static field that retains most.
 fn largest_static(places: &Places) -> Option<String> {
@@ -186,7 +187,7 @@ fn largest_static(places: &Places) -> Option<String> {
 }
 
 const GROWTH: &str = "
-# Growth against the baseline: \"heap\", \"class PATTERN\" (what its objects take), \"retained PATTERN\", \"place\" (the one
+# Growth against the baseline: \"heap\", \"class PATTERN\" (shallow size of its objects), \"retained PATTERN\", \"place\" (the one
 # that grew most) or \"place PATTERN\". Percentages are of the baseline's heap.
 # [[rule]]
 # name = \"no place grows\"

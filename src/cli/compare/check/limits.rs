@@ -16,7 +16,7 @@ pub(super) enum Given {
 /// Parses a limit. The error text follows the name of its key.
 pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
     let expected = match unit {
-        Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a part like \"20 %\"",
+        Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a percentage like \"20 %\"",
         Unit::Count => "expected a number of 0 or more, for example 100",
     };
     match value {
@@ -58,18 +58,17 @@ impl Given {
         let parts = Range::of(percent(min), percent(max));
         match (numbers, parts) {
             (Some(Range::Both { min, max }), _) if min > max => Err(format!(
-                "`min` is more than `max`: nothing is at least {min} and at most {max}; exchange them"
+                "`min` is greater than `max`: no value is at least {min} and at most {max}; swap them"
             )),
             (_, Some(Range::Both { min, max })) if min > max => {
-                Err("`min` is more than `max`: nothing is allowed; exchange them".to_owned())
+                Err("`min` is greater than `max`: no value is allowed; swap them".to_owned())
             }
             (Some(range), None) => Ok(Limits::Number(range)),
             (None, Some(range)) => Ok(Limits::Percent(range)),
             (Some(_), Some(_)) => {
-                Err("one limit is a part in percent and the other is not; write both in the same way"
-                    .to_owned())
+                Err("one limit is a percentage and the other is not; use the same form for both".to_owned())
             }
-            (None, None) => Err("there is no limit; write max or min".to_owned()),
+            (None, None) => Err("no limit is given; write max or min".to_owned()),
         }
     }
 }

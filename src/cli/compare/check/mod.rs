@@ -224,7 +224,7 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
         (Some((rule, line)), None) => anyhow::bail!(
-            "{}:{line}: rule `{}` compares with a baseline, and there is none; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
+            "{}:{line}: rule `{}` compares with a baseline, but none is given; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
             rules.path.display(),
             rule.name
         ),

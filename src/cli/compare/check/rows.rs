@@ -97,7 +97,7 @@ impl Row {
     /// Returns the subject of a row that is not about a rule of the file.
     pub(super) fn about(&self) -> String {
         match self.kind {
-            DAMAGED => "dumps are whole".to_owned(),
+            DAMAGED => "dumps are complete".to_owned(),
             _ => "dumps can be read".to_owned(),
         }
     }
@@ -234,6 +234,6 @@ pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
         Column::of(names::UNIT, |row: &&Row| row.unit.into()).or_null(not_measured),
         Column::of(names::IS_MATCHED, |row: &&Row| (!row.is_unmatched).into()),
         Column::of(names::MESSAGE, |row: &&Row| (&*row.message).into()),
-        Column::of(names::LINE, |row: &&Row| row.line.into()).or_null("it is not in the rules file"),
+        Column::of(names::LINE, |row: &&Row| row.line.into()).or_null("not in the rules file"),
     ])
 }

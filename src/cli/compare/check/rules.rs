@@ -87,7 +87,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let (line, column) = position(&String::from_utf8_lossy(&bytes), error.valid_up_to());
-        anyhow::anyhow!("{shown}:{line}:{column}: this is not UTF-8, as TOML is; {what_to_do}")
+        anyhow::anyhow!("{shown}:{line}:{column}: not UTF-8, which TOML requires; {what_to_do}")
     })?;
     parse(text)
         .map(|(baseline, rules, lines)| Rules {
@@ -141,7 +141,7 @@ fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
         vec![Wrong {
             at,
             text: format!(
-                "this is not TOML: {}",
+                "not valid TOML: {}",
                 words::beginning(&error.message().replace('\n', ", "), MAX_SAID)
             ),
         }]
@@ -189,7 +189,7 @@ impl Reader {
         let Some(array) = array else {
             let kind = value.get_ref().type_str();
             let what =
-                if kind == "array" { "an array of other things".to_owned() } else { format!("one {kind}") };
+                if kind == "array" { "an array of other values".to_owned() } else { format!("one {kind}") };
             self.wrong(value.span().start, format!("`rule` is {what}; expected tables, each after [[rule]]"));
             return (None, rules, lines);
         };
@@ -202,7 +202,7 @@ impl Reader {
         if array.len() > MAX_RULES {
             self.wrong(
                 value.span().start,
-                format!("{} rules are too many; use several files of up to {MAX_RULES}", array.len()),
+                format!("too many rules ({}); use several files of up to {MAX_RULES}", array.len()),
             );
             return (None, rules, lines);
         }
@@ -261,7 +261,7 @@ impl Reader {
         let found = words.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
         if found.is_none() {
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(value.span().start, format!("there is no {key} `{}`; {hint}", words::quoted(text)));
+            self.wrong(value.span().start, format!("unknown {key} `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -311,16 +311,13 @@ impl Reader {
         let at = value.span().start;
         let same = before.iter().zip(lines).find(|(rule, _)| rule.name == name);
         if name.is_empty() {
-            self.wrong(at, "`name` is empty; each rule needs a name of its own");
+            self.wrong(at, "`name` is empty; each rule needs a unique name");
         } else if !self.length(name, MAX_NAME, "name", at) {
             return None;
         } else if [DAMAGED, UNREADABLE].contains(&name) {
-            self.wrong(at, format!("`{name}` is what reports call something else; choose another name"));
+            self.wrong(at, format!("`{name}` is a reserved name in reports; choose another name"));
         } else if let Some((_, line)) = same {
-            self.wrong(
-                at,
-                format!("there is a rule `{name}` in line {line} already; each needs a name of its own"),
-            );
+            self.wrong(at, format!("rule `{name}` already exists in line {line}; names must be unique"));
         }
         Some(name.to_owned())
     }
@@ -391,7 +388,7 @@ impl Reader {
         if found.is_none() {
             let names = Kind::ALL.map(Kind::name);
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(at, format!("there is no kind of waste `{}`; {hint}", words::quoted(text)));
+            self.wrong(at, format!("unknown kind of waste `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -415,7 +412,7 @@ impl Reader {
             ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
             _ => {
                 let (text, expected) = (words::quoted(text), MeasureName::Growth.of());
-                self.wrong(at, format!("`{text}` is nothing whose growth is known; expected {expected}"));
+                self.wrong(at, format!("the growth of `{text}` cannot be measured; expected {expected}"));
                 None
             }
         }
@@ -440,7 +437,7 @@ impl Reader {
         let scope = self.word(table, "objects", words::SCOPES)?;
         if kind == MeasureName::Growth && scope == Scope::Unreachable {
             let at = table.get("objects").map_or(0, |value| value.span().start);
-            self.wrong(at, "`objects` of growth is reachable or all");
+            self.wrong(at, "`objects` of a growth rule must be reachable or all");
             return None;
         }
         Some(scope)

@@ -118,7 +118,7 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
             let value = match percent(measured) {
-                None => "a part of nothing".to_owned(),
+                None => "a percentage of 0".to_owned(),
                 Some(exact) => {
                     let rounded = (exact * 10.0).round() / 10.0;
                     let looks_kept = |value: f64| match bound {
@@ -173,7 +173,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += &more;
     }
     if measured.left_out == LeftOut::Places {
-        text += "; too many distinct places, and what is left out counts with the place above";
+        text += "; too many distinct places: omitted ones count towards the place above";
     }
     if verdict.fails_by_name {
         text += "; with optional = true the rule would pass";

@@ -201,7 +201,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
             .columns(1, |row: &&Row| Some(row.shallow_bytes)),
     );
     let of_retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
-        .or_null("not asked for (`--retained`)");
+        .or_null("without `--retained`");
     let of_retained = of_retained.columns(5, |row: &&Row| row.retained_bytes);
     columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
     if group_by != GroupBy::Class {

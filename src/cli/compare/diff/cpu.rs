@@ -59,7 +59,7 @@ pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
-            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
             profile.times.is_none().then(|| format!("{none}{instead}"))
         })
     })?;
@@ -190,8 +190,8 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by cpu`",
-        about: "A row is a stack that was found running, whatever the serial numbers of its traces. Runs differ in length: \
-                rows are sorted by the growth of `self_percent`. The agent leaves out traces with few samples (`cutoff`): \
+        about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
+                rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
                 one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
                 `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
         rows: columns(&Traces::default(), &StackArgs::ALL).fields(),

@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
         if is_cut {
-            messages::line("note", "too many distinct places; what is left out counts with the place above");
+            messages::line("note", "too many distinct places: omitted ones count towards the place above");
         }
         if changes.rows.is_empty() {
             messages::line("note", &nothing);
@@ -106,7 +106,7 @@ fn headline(changes: &Changes) -> String {
         return heap;
     }
     // The sum of the shares in the rows below.
-    format!("{heap}; places that explain {} of what grew:", percent(grown, changes.all_grown_bytes()))
+    format!("{heap}; places that explain {} of the growth:", percent(grown, changes.all_grown_bytes()))
 }
 
 /// Returns the suggested commands about the largest growth.

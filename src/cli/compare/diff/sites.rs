@@ -123,7 +123,7 @@ impl Beside {
 const NAME: &str = "class and method";
 
 /// Reason why allocated figures are missing.
-const NOT_RECORDED: &str = "one of both files records no allocation sites: of freed objects it knows nothing";
+const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
     // Counted over objects, allocated equals live: the columns would repeat each other.
@@ -203,7 +203,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by sites`",
         about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
-                frames are one row, whatever their serial numbers. The agent leaves out small sites (`cutoff`): one that \
+                frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
                 is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
                 `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
                 have changed.",

@@ -137,8 +137,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by strings`",
-        about: "A row is a text that several Strings of at least one of the dumps have, reachable or not; those whose copies \
-                take more than before come first. Texts are cut as those of [`strings`](#strings).",
+        about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -114,8 +114,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by threads`",
         about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
-                virtual threads are never one row. Those of which there are more than before come first. Of `thread_group` and \
-                `is_daemon` those of the new dump are shown, if the threads are there.",
+                virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
     File(input.path()).show("index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        messages::line("note", "the index is complete: nothing is to be built");
+        messages::line("note", "the index is complete: there is nothing to build");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
@@ -67,7 +67,7 @@ fn table(estimate: &Estimate) -> Builder {
         "scratch files, bytes",
         bytes(estimate.scratch_bytes),
         String::new(),
-        "in the same place, while it is built",
+        "in the same place, during the build",
     );
     table
 }
@@ -93,7 +93,7 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &Of<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
-        .or_null("nothing limits it, or it is not known"),
+        .or_null("no limit, or unknown"),
         Column::of(names::MEMORY_LIMIT, |of: &Of<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
@@ -111,7 +111,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "index",
         variant: "`--estimate`",
-        about: "Builds nothing. The one row tells what building would take; exit code 1 if it does not fit for certain.",
+        about: "Builds nothing. The only row contains what building would take; exit code 1 if the index certainly does not fit.",
         rows: columns().fields(),
         beside: Vec::new(),
     }

@@ -158,8 +158,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     let stages = Declared {
         command: "index",
         variant: "",
-        about: "`index DUMP` builds what is missing, and then checks what there is (all bytes, unless they were written in \
-                this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
+        about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
                 row for each directory from which it removed files.",
         rows: columns().fields(),
         beside: Vec::new(),

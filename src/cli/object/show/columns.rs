@@ -135,20 +135,20 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
             _ => None,
         }
     }
-    const NOT_IN_TEXTS: &str = "it is unreachable; in texts";
+    const NOT_IN_TEXTS: &str = "it is unreachable; in text reports";
     Columns::new([
         Column::of(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
         Column::of(names::CLASS, |object: &Object<'a>| object.shown.class.as_ref().into())
             .or_null("the dump does not name it"),
         Column::of(names::LABEL, |object: &Object<'a>| object.shown.label.as_ref().into())
-            .or_null("it has none; in texts"),
+            .or_null("it has none; in text reports"),
         Column::of(names::KIND, |object: &Object<'a>| object.shown.kind.name().into()),
         Column::of(names::SHALLOW_BYTES, |object: &Object<'a>| object.shown.shallow_bytes.into())
-            .or_null("a text does not state it"),
+            .or_null("in text reports"),
         Column::of(names::RETAINED_BYTES, |object: &Object<'a>| object.shown.retained_bytes.into())
             .or_null(NOT_IN_TEXTS),
         Column::of(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
-        Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("it is no array"),
+        Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
         Column::of(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
             .or_null("not known"),
         Column::nested(names::ROOTS, roots.fields(), move |object: &Object<'a>| {
@@ -158,7 +158,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::nested(names::CONTENTS, contents.fields(), move |object: &Object<'a>| {
             object.shown.contents.as_ref().map(|held| contents.record(held)).into()
         })
-        .or_null("it is no known collection; in texts"),
+        .or_null("not a known collection; in text reports"),
         Column::nested(names::INCOMING, referrers.fields(), move |object: &Object<'a>| {
             object.referrers.map(|items| each(&referrers, items)).into()
         })
@@ -166,7 +166,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::VALUE, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| &value.text).into()
         })
-        .or_null("its class is not known; arrays and class objects; in texts"),
+        .or_null("its class is not known; arrays and class objects; in text reports"),
         Column::of(names::IS_VALUE_TRUNCATED, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| value.is_cut).into()
         })
@@ -174,7 +174,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::STACK, |object: &Object<'a>| {
             object.shown.stack.as_ref().map(|stack| list(&stack.frames)).into()
         })
-        .or_null("it is none, or has none; in texts"),
+        .or_null("it is none, or has none; in text reports"),
         Column::of(names::DOMINATOR_OR_ROOT, |object: &Object<'a>| match &object.shown.dominator {
             Some(Dominator::Roots) => "root".into(),
             Some(Dominator::Object(to)) => id(to.object),
@@ -184,13 +184,13 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::DOMINATOR_CLASS, |object: &Object<'a>| {
             dominator(object).map(|to| to.class.as_ref()).into()
         })
-        .or_null("`dominator` is no ID, or its class is not known"),
+        .or_null("`dominator` is not an ID, or its class is not known"),
         Column::of(names::DOMINATOR_LABEL, |object: &Object<'a>| {
             dominator(object).map(|to| to.label.as_ref()).into()
         })
-        .or_null("`dominator` is no ID, or has no label"),
+        .or_null("`dominator` is not an ID, or has no label"),
         Column::of(names::LOADER, |object: &Object<'a>| object.shown.loader.as_ref().map(loader_text).into())
-            .or_null("the class has no class object in the dump; in texts"),
+            .or_null("the class has no class object in the dump; in text reports"),
         Column::of(names::LOADER_OBJECT, |object: &Object<'a>| {
             object.shown.loader.as_ref().map(loader_object).into()
         })
@@ -198,7 +198,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::nested(names::DESCRIBES, class.fields(), move |object: &Object<'a>| {
             object.shown.of_class.as_ref().map(|of| class.record(of)).into()
         })
-        .or_null("it is none; in texts"),
+        .or_null("it is none; in text reports"),
         Column::of(names::DATA, |object: &Object<'a>| object.data.as_ref().map(|data| &data.text).into())
             .or_null("without `--as`"),
         Column::of(names::DATA_FORM, |object: &Object<'a>| object.data.as_ref().map(|data| data.form).into())
@@ -217,11 +217,11 @@ pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
                 Line::Superclass(class) => format!("of {class}:"),
             }),
         Column::of(names::CLASS, |line: &Line| line.part().map(|part| part.class.as_ref()).into())
-            .or_null("of elements, and what no class declares; in texts"),
+            .or_null("of elements, and what no class declares; in text reports"),
         Column::of(names::TYPE, |line: &Line| line.part().map(|part| part.kind.java_name()).into())
             .header("type"),
         Column::of(names::VALUE, |line: &Line| line.part().map(|part| value(&part.value)).into())
-            .or_null("a null reference; an element that the dump leaves out")
+            .or_null("a null reference; an element that the dump omits")
             .header("value")
             .cell(|line| line.part().map(|part| value_text(&part.value)).unwrap_or_default())
             .fit(Fit::Shorten { priority: 0 }),
@@ -286,7 +286,7 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
         Column::of(names::CLASS, |referrer: &Referrer| referrer.class.as_ref().into())
             .or_null("the dump does not name it"),
         Column::of(names::LABEL, |referrer: &Referrer| referrer.label.as_ref().into())
-            .or_null("it has none; in texts"),
+            .or_null("it has none; in text reports"),
         Column::of(names::REFERENCE, |referrer: &Referrer| referrer.reference.as_ref().into())
             .or_null("not known")
             .header("field")

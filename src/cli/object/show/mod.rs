@@ -187,7 +187,7 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     }
     let Some((text, form)) = data.text() else {
         anyhow::bail!(
-            "the elements of {} are of type {}, and --as text is for byte and char; --as hex shows all types",
+            "the elements of {} are of type {}, but --as text requires byte or char; --as hex shows all types",
             args.object.text,
             data.kind.java_name()
         );

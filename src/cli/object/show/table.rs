@@ -64,7 +64,8 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
         )));
     }
     if let Some(stack) = &shown.stack {
-        let what = if stack.classes_only { "made in (the dump has no methods):" } else { "made in:" };
+        let what =
+            if stack.classes_only { "allocated at (the dump contains no methods):" } else { "made in:" };
         under.extend([line(""), line(what)]);
         under.extend(stack.frames.iter().map(|frame| Section::Line(format!("  {frame}"))));
         if stack.more > 0 {

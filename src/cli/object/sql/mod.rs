@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
-    /// How long the query may take, for example 10min; 0 for any time
+    /// Maximum duration of the query, for example 10min; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Filter", value_parser = time_limit)]
     time_limit: TimeLimit,
 
@@ -83,7 +83,7 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
     if text == "0" {
         return Ok(TimeLimit(None));
     }
-    let wrong = || "a time is expected, such as 90s or 10min; 0 is any time".to_owned();
+    let wrong = || "expected a time such as 90s or 10min, or 0 for no limit".to_owned();
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from(duration).map_err(|_| wrong())?;
     Ok(TimeLimit(Some(duration).filter(|duration| !duration.is_zero())))
@@ -93,19 +93,19 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
 const TAKEN: [&str; 2] = ["main", "temp"];
 
 fn attachment(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = text.split_once('=').ok_or("NAME=DUMP is expected, such as old=monday.hprof")?;
+    let (name, path) = text.split_once('=').ok_or("expected NAME=DUMP, for example old=monday.hprof")?;
     let is_plain = |name: &str| {
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.chars().next().is_none_or(|first| first.is_ascii_digit())
     };
     if !is_plain(name) || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name)) {
         return Err(format!(
-            "a name is letters, digits and _, begins with a letter, and is not {}",
+            "a name consists of letters, digits and _, begins with a letter, and is not {}",
             TAKEN.join(" or ")
         ));
     }
     if path.is_empty() {
-        return Err("the name is followed by the path of a dump: NAME=DUMP".to_owned());
+        return Err("expected the path of a dump after the name: NAME=DUMP".to_owned());
     }
     Ok((name.to_owned(), path.into()))
 }
@@ -318,8 +318,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "sql",
         variant: "",
         about: "A row has a key for each column of the query, named as SQLite names it: by `AS`, as it is written, or by its \
-                column; a second column of the same name gets `_2`. Columns that hold object IDs or truth unchanged are \
-                shown as such; what is computed of them is a number.",
+                column; a second column of the same name gets `_2`. Columns that contain unchanged object IDs or booleans are shown as such; values computed from them are numbers.",
         rows: columns::of_rows(&[columns::example()], &[]).fields(),
         beside: columns::beside().fields(),
     }]

@@ -24,15 +24,15 @@ const PROMPT: &str = "sql> ";
 const HISTORY: usize = 1000;
 
 const HELP: &str = "\
-A query ends with `;` and may go over several lines. Tab completes tables,
+A query ends with `;` and may span several lines. Tab completes tables,
 columns, classes and functions.
   .tables            the tables
   .schema [TABLE]    the columns of a table, or of all; a class is a table:
                      .schema java.lang.Thread
-  .timing on|off     whether to say how long a query took
-  .help              this
-  .quit              ends the shell, and so does Ctrl+D
-Ctrl+C takes back what was typed; while a query runs it ends the shell.";
+  .timing on|off     show how long queries take
+  .help              show this help
+  .quit              exit the shell, as Ctrl+D does
+Ctrl+C discards the typed text; while a query runs it ends the shell.";
 
 /// Runs the shell until the user exits.
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {

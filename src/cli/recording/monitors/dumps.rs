@@ -191,7 +191,7 @@ fn number(number: Option<u32>) -> String {
 }
 
 const NOT_STARTED: &str = "the thread has no start record";
-const NOT_OWNED: &str = "no thread holds it";
+const NOT_OWNED: &str = "no thread owns it";
 
 fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Thread<'a>> {
     let columns = [
@@ -234,7 +234,7 @@ fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
             .place(1)
             .cell(|named| number(named.owner())),
         Column::of(names::OWNER_NAME, |named: &Named<'a>| named.owner_name.into())
-            .or_null("no thread holds it, or the thread has no start record"),
+            .or_null("no thread owns it, or the thread has no start record"),
         Column::of(names::ENTRY_COUNT, |named: &Named<'a>| named.entry_count().into())
             .or_null(NOT_OWNED)
             .header("entered")
@@ -285,7 +285,7 @@ fn item_columns<'a>() -> Columns<'a, Item<'a>> {
         Column::of(names::ENTRY_COUNT, |item: &Item<'a>| {
             item.monitor.as_ref().and_then(Named::entry_count).into()
         })
-        .or_null("a thread, or no thread holds it"),
+        .or_null("a thread, or no thread owns it"),
         waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
         waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ])
@@ -302,8 +302,7 @@ pub(super) fn declared() -> [Declared; 2] {
             variant: "`--dumps`",
             about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
                     writes them: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
-                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; before them may stand `S|`, `intr|` and \
-                    `native|`. `frames` of threads are there with `--stack` only. In CSV a line is a thread or a monitor, \
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a monitor, \
                     as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
             beside: beside_columns().fields(),
@@ -311,7 +310,7 @@ pub(super) fn declared() -> [Declared; 2] {
         Declared {
             command: "monitors",
             variant: "`--dumps --format csv`",
-            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are left out.",
+            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are omitted.",
             rows: item_columns().fields(),
             beside: Vec::new(),
         },

@@ -134,7 +134,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn missing(what: What, first: Option<What>) -> String {
     let missing = match (what, first) {
         (_, None) => {
-            return "no monitors: the HPROF agent records them with monitor=y, in texts only".to_owned();
+            return "no monitors: the HPROF agent records them with monitor=y, in text reports only"
+                .to_owned();
         }
         (What::Contention, _) => "MONITOR TIME",
         (What::Dumps, _) => "MONITOR DUMP",

@@ -77,7 +77,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "dominators",
         variant: "`--all`",
-        about: "A row is a reachable object, in preorder of the dominator tree. Rows are written while they are read: the \
+        about: "A row is a reachable object, in preorder of the dominator tree. Rows are written as they are read: the \
                 document can be larger than the dump.",
         rows: columns().fields(),
         beside: reachable::beside().fields(),

@@ -59,7 +59,7 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
     };
     let named = |of: Name| {
         let column = Column::of(of, |row: &GroupRow| name(row).into());
-        shown(column.or_null("the dump does not say of which class the objects are"), |row| {
+        shown(column.or_null("the dump does not contain the class of the objects"), |row| {
             name(row).map(str::to_owned)
         })
     };

@@ -188,7 +188,7 @@ pub(super) fn declared() -> Declared {
         command: "dominators",
         variant: "",
         about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
-                siblings by `retained_bytes`, largest first; `depth` tells the levels. With `--of OBJECT` the first row is \
+                siblings by `retained_bytes`, largest first; `depth` is the level. With `--of OBJECT` the first row is \
                 that object; an unreachable object has no row, since it retains nothing. With `--of CLASS` the objects of the \
                 class that no other of them dominates start the tree.",
         rows: columns(Whole::default()).fields(),

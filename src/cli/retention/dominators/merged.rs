@@ -248,8 +248,9 @@ fn columns(whole: Whole) -> Columns<'static, Line> {
         Column::of(names::LABEL, |line: &Line| line.label.as_deref().into())
             .or_null("there is none, or there are several objects"),
         Column::of(names::OBJECT, |line: &Line| id(line.object)).or_null("there are several objects"),
-        Column::of(names::FIELD, |line: &Line| line.field.as_deref().into())
-            .or_null("several objects hold it, or only such of the JDK, or there are several objects"),
+        Column::of(names::FIELD, |line: &Line| line.field.as_deref().into()).or_null(
+            "several objects refer to it, or only objects of the JDK do, or the row has several objects",
+        ),
         Column::of(names::OBJECTS, |line: &Line| line.figure(|node| node.objects))
             .header("objects")
             .place(3)
@@ -281,8 +282,7 @@ pub(super) fn declared() -> Declared {
         variant: "`--group-by class-tree`",
         about: "A row is all objects of one class below the same classes in the dominator tree; class objects are rows of their \
                 own. Objects of a class that objects of the same class dominate immediately are in the same row, so a linked \
-                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` tell \
-                the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
+                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` describe the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
         rows: columns(Whole::default()).fields(),
         beside: reachable::beside().fields(),
     }

@@ -111,7 +111,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
         Column::of(names::IS_OOM_THREAD, |row: &Row<'a>| row.suspect.is_oom_thread.into()),
         Column::of(names::FRAME, |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into())
-            .or_null("it is no thread, or there is none"),
+            .or_null("not a thread, or it has none"),
         Column::of(names::OTHER_THREADS, |row: &Row<'a>| {
             let paths = row.suspect.paths.iter();
             list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))

@@ -478,7 +478,7 @@ fn level(level: &Level) -> String {
     }
 }
 
-/// Describes what accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node -> …`.
+/// Describes what accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node`.
 pub(super) fn accumulated(suspect: &Suspect) -> String {
     suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
 }

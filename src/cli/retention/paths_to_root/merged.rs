@@ -192,7 +192,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
-            .or_null("it is no root: it has a `parent`"),
+            .or_null("not a root: it has a `parent`"),
         ]),
     )
 }
@@ -378,9 +378,8 @@ pub(super) fn declared() -> Declared {
         command: "paths-to-root",
         variant: "Classes",
         about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. Paths start at what a thread's frame holds only where no other leads to the object. \
-                Rows are in preorder: below each object those that it holds, those that lead to \
-                most objects first.",
+                least one of these paths. A path starts at a local of a thread only if no other path leads to the object. \
+                Rows are in preorder: below each object those that it references, those that lead to most objects first.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

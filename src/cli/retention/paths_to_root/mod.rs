@@ -126,7 +126,7 @@ impl Args {
         }
         let options = [
             (true, self.top.is_given(), "--top is for classes: --paths limits the paths to an object"),
-            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown whole"),
+            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown in full"),
             (false, self.paths.is_some(), "--paths is for objects: --top limits the merged paths of a class"),
             (false, self.budget.is_some(), "--budget is for objects: the paths of a class are all searched"),
         ];

@@ -212,7 +212,7 @@ fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
         }
         Found::GivenUp => {
             let budget = counted(limits.budget.unwrap_or_default(), "referrer");
-            format!("the search for a path to {id} gave up after {budget}; without --budget it goes on")
+            format!("the search for a path to {id} gave up after {budget}; without --budget it continues")
         }
         Found::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
@@ -231,7 +231,7 @@ fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
                 let option = if found.gave_up {
                     "without --budget all are searched".to_owned()
                 } else {
-                    format!("--paths {} looks for them", usize::from(limits.most).saturating_mul(2))
+                    format!("--paths {} searches for them", usize::from(limits.most).saturating_mul(2))
                 };
                 format!("more paths may lead to {id}; {option}")
             };
@@ -427,8 +427,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "paths-to-root",
         variant: "Objects",
-        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. Where the \
-                shortest ones all start at what a thread's frame holds, the shortest that does not is one row more.",
+        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. If the shortest ones all start at locals of threads, the shortest other path is an additional row.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -105,7 +105,7 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
             .or_null("only GC roots hold it, or it is the boot loader"),
         Column::of(names::IS_STATIC, |field: &FieldSum| field.is_static.into()),
         Column::of(names::LOADER_OBJECT, |field: &FieldSum| id(field.loader))
-            .or_null("fields are put together by something else"),
+            .or_null("fields are grouped by something else"),
         Column::of(names::OBJECTS, |field: &FieldSum| field.count.into()),
         Column::of(names::WASTED_BYTES, |field: &FieldSum| field.wasted_bytes.into()),
     ])

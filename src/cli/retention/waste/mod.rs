@@ -29,7 +29,7 @@ const EXAMPLE_COUNT: usize = 5;
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Key<GroupBy>] = &[
-    ("field", GroupBy::Field, "The field that holds what is wasted"),
+    ("field", GroupBy::Field, "The field that references the wasted memory"),
     ("class", GroupBy::Class, "The class that declares that field"),
     ("loader", GroupBy::Loader, "The class loader of that class"),
     ("package", GroupBy::Package, "The package of that class"),

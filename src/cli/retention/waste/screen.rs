@@ -40,7 +40,7 @@ pub(super) fn next(input: &Input, waste: &Waste) -> Vec<Step> {
         commands.step(
             "waste",
             ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
-            "the fields that hold it",
+            "the fields that reference it",
         )
     };
     kinds.into_iter().take(STEPS).map(step).collect()
