@@ -37,7 +37,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
             "objects retained by threads, merged".to_owned(),
         ));
     }
-    let waste = || ("waste", Vec::new(), "wasted memory, and the fields that reference it".to_owned());
+    let waste = || ("waste", Vec::new(), "wasted memory by field".to_owned());
     let waste = || overview.is_much_wasted().then(waste);
     // Accumulation points come first.
     all.extend(waste().filter(|_| suspects == 0));

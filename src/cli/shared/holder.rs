@@ -80,9 +80,12 @@ fn held(holder: &Holder, is_short: bool) -> String {
     }
 }
 
-/// Shortens a text to `room` columns.
+/// Shortens a text to `room` columns, with `...`: the overview is ASCII if the names in it are, to look the same in a mail.
 pub(crate) fn cut(text: &str, room: usize) -> String {
-    fit::names(text, room)
+    if fit::width(text) <= room {
+        return text.to_owned();
+    }
+    fit::names(text, room.saturating_sub(2)).replace('…', "...")
 }
 
 /// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.

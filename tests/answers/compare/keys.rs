@@ -139,7 +139,7 @@ fn a_map_without_keys_is_told_with_all_that_it_grew_by() {
     assert!(rows(&document).iter().all(|row| (share(row) - delta(row) / 6_240.0).abs() < 0.01));
     let explained = rows(&document).iter().map(delta).sum::<f64>() / 6_240.0;
     assert!(explained < 99.0);
-    assert!(text.contains(&format!("; places that explain {explained:.1}% of what grew:\n")), "{text}");
+    assert!(text.contains(&format!("; places that explain {explained:.1}% of the growth:\n")), "{text}");
 
     // Keys that are shown: no row is a part of a map.
     let caches = |orders: usize| regions(&[("users", 10), ("orders", orders), ("carts", 10)]).dump();
