@@ -61,7 +61,7 @@ pub use hprof_index::{Error, Heap, ObjectGraph, Options};
 pub use hprof_input::progress::{Progress, Quiet};
 pub use hprof_parser::{ObjectId, TraceSerial};
 
-/// Opening a dump: how it is compressed, what its index is and takes, and why it cannot be opened.
+/// Opening a dump: compression, index, required resources, and errors.
 ///
 /// ```no_run
 /// use hprof_cli::{Heap, Options, Quiet};
@@ -94,7 +94,7 @@ pub mod open {
     pub use hprof_parser::{FormatError, FormatErrorKind};
 }
 
-/// What is known of a dump without looking at single objects: classes, records, problems.
+/// Summary of a dump without its individual objects: classes, records, problems.
 ///
 /// ```no_run
 /// use hprof_cli::{Heap, Options, Quiet};
@@ -122,7 +122,7 @@ pub mod model {
     pub use hprof_parser::{BasicType, IdSize, RootKind, Version};
 }
 
-/// Sizes of objects: the layout of the JVM that wrote the dump, found from the distances between objects or given.
+/// Sizes of objects: the layout of the JVM that wrote the dump, detected from the distances between objects, or given.
 ///
 /// ```no_run
 /// use hprof_cli::sizes::{LayoutOverride, Sizes};
@@ -169,7 +169,7 @@ pub mod histogram {
     pub use hprof_query::classes::pattern::ClassPattern;
 }
 
-/// The dominator tree: who holds how much, and what sets of objects retain.
+/// The dominator tree: retained sizes of objects and sets of objects.
 ///
 /// ```no_run
 /// use hprof_cli::dominators::{Question, Start, list, row};
@@ -224,7 +224,7 @@ pub mod paths {
     pub use hprof_query::paths::steps::{RootView, Step, Thread, View};
 }
 
-/// Reading objects: ids and classes, references, fields, elements, texts.
+/// Reading objects: IDs and classes, references, fields, elements, strings.
 ///
 /// ```no_run
 /// use hprof_cli::objects::{Labels, ObjectReader};
@@ -261,7 +261,7 @@ pub mod objects {
     pub use hprof_query::objects::label::Labels;
 }
 
-/// The threads of a dump: their states and stacks, and what the stacks hold.
+/// The threads of a dump: states, stacks and local variables.
 ///
 /// ```no_run
 /// use hprof_cli::threads::{Question, Threads};

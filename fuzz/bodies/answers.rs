@@ -44,7 +44,7 @@ const MOST_EDGES: usize = 1 << 16;
 /// A hash of what is written to it.
 pub(super) struct Sum {
     hash: Box<Xxh3>,
-    /// Whether what is said is to be true: not of an index that lies.
+    /// Whether answers must be consistent: not those from a corrupted index.
     is_true: bool,
 }
 
@@ -57,7 +57,7 @@ impl Sum {
         Self { hash: Box::default(), is_true: false }
     }
 
-    /// What has to hold of everything that is true.
+    /// Checks an invariant of all consistent answers.
     fn check(&self, holds: bool, what: &str) {
         assert!(holds || !self.is_true, "{what}");
     }
@@ -89,7 +89,7 @@ impl io::Write for Sum {
     }
 }
 
-/// What is said without looking at single objects.
+/// Computes all answers that need no single objects.
 pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
     let summary = heap.summary();
     let sizes = Sizes::new(summary, None);
@@ -123,7 +123,7 @@ pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
     profile(heap, &sizes, sum);
 }
 
-/// What was recorded, and all of it as text.
+/// Computes the recording, and writes it as text.
 fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
     let want = binary::Want { sites: true, traces: true };
     let (Ok(bytes), Ok(mut profile)) = (heap.bytes(&Quiet), binary::read(heap, want, &Quiet)) else { return };
@@ -147,7 +147,7 @@ fn some(objects: u32) -> impl Iterator<Item = u32> {
     (0..first).chain(objects.saturating_sub(LOOKED_AT).max(first)..objects)
 }
 
-/// What is said of single objects.
+/// Computes all answers about single objects.
 pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     let Ok(bytes) = heap.bytes(&Quiet) else { return };
     let (summary, tree) = (heap.summary(), &graph.tree);
@@ -178,7 +178,7 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     look(heap, graph, bytes, sum);
 }
 
-/// What is wasted, and what must hold of it.
+/// Computes waste and checks its invariants.
 fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     for group_by in [GroupBy::Field, GroupBy::Loader] {
         let question = waste::Question { kinds: Vec::new(), group_by, examples: 5 };
@@ -225,7 +225,7 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     sum.add(&heap_facts::facts(heap, graph, bytes));
 }
 
-/// What must hold of every tree.
+/// Checks the invariants of a tree.
 fn check_tree(tree: &Tree, sum: &Sum) {
     sum.check(tree.reachable() <= tree.objects(), "more is reachable than there is");
     let retained = tree.top().fold(0u64, |all, position| all.saturating_add(tree.retained_bytes(position)));

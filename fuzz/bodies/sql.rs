@@ -9,7 +9,7 @@ use hprof_query::sql::{self, Dump, Limits, Source, SqlError};
 
 /// Rows that are taken.
 const ROWS: usize = 500;
-/// How much a query may take: little, as most that take long go on for ever.
+/// Limits of a query: low, as most long ones never end.
 const LIMITS: Limits = Limits { time: Some(Duration::from_secs(1)), memory: Some(64 << 20) };
 
 /// The dump, opened once.
@@ -46,7 +46,7 @@ fn ask(query: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// What must hold of every error.
+/// Checks the invariants of an error.
 fn check(query: &str, error: &SqlError) {
     assert!(!error.message.is_empty() && !error.to_string().is_empty());
     // A thread that panics says nothing.

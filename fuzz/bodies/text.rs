@@ -9,7 +9,7 @@ use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, sho
 use hprof_query::recordings::stacks;
 use hprof_report::stacks::folded;
 
-/// Runs of a file that are asked for one by one.
+/// Number of runs of a file that are read one by one.
 const RUNS: u32 = 4;
 
 /// Reads bytes as lines of a text report; and, if they look like one, as a file: its profile, histogram and objects.

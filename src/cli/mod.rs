@@ -1,6 +1,7 @@
-//! The command line: arguments -> a question -> an answer -> text. The only place that prints or decides exit codes.
+//! The command line: arguments -> query -> answer -> text. Only this module prints and decides exit codes.
 //!
-//! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
+//! One file per command. `args` contains shared arguments; `messages` writes to stderr, `progress` shows the progress
+//! bar.
 
 mod agent;
 mod class;
@@ -53,15 +54,14 @@ use hprof_report::answer::Declared;
 )]
 struct Program {}
 
-/// What exit codes mean; the end of every long help.
+/// Exit codes; the end of each long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  success
-  1  no result: nothing was found, an index is not right, or a rule failed
+  1  no result: nothing was found, an index is missing or damaged, or a rule failed
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each once, in the groups of `--help`: its name in the code and on the command line, and the file that
-/// has it.
+/// The commands, each listed once, in the groups of `--help`: type name, command name, and module.
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
@@ -79,13 +79,13 @@ macro_rules! commands {
             }
         }
 
-        /// What each command is called, in the order of help.
+        /// Command names in the order of help.
         const NAMES: &[&str] = &[$($($(#[$on])* $word),*),*];
 
-        /// The groups, and how many commands each has.
+        /// Groups and the number of commands in each.
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
-        /// One command, for the parser.
+        /// Returns one command for the parser.
         fn one(name: &str) -> Option<clap::Command> {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
@@ -97,7 +97,7 @@ macro_rules! commands {
             Some(command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")))
         }
 
-        /// What the answers of all commands hold.
+        /// Returns the declared answers of all commands.
         #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/json-schema.md of it"))]
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
@@ -167,7 +167,7 @@ commands! {
     }
 }
 
-/// The beginning of the help, for who has no time.
+/// First lines of the help, for readers in a hurry.
 const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli DUMP                            failed thread, biggest objects
   hprof-cli leaks DUMP                      the leak suspects, with evidence
@@ -175,7 +175,7 @@ const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli loaders DUMP                    class loaders and what they retain
   hprof-cli threads DUMP                    stacks, and what the locals retain";
 
-/// What is shown where nothing is asked for: it fits on a screen of 24 lines.
+/// Returns the text shown without arguments: it fits on a screen of 24 lines.
 fn first_screen() -> String {
     let about = Program::command().get_about().map(ToString::to_string).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
@@ -190,20 +190,20 @@ fn first_screen() -> String {
     )
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// An answer.
+    /// Success.
     Fine,
-    /// The answer is "no".
+    /// No result.
     No,
-    /// An answer from a damaged dump.
+    /// Success, but the dump is damaged.
     Damaged,
 }
 
-/// Runs the program with these arguments, the first being its name.
+/// Runs the program with these arguments; the first is the program's name.
 ///
-/// It takes the process for its own: it handles signals, so that temporary files are removed.
+/// It assumes that it owns the process: it handles signals in order to remove temporary files.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -211,7 +211,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return exit_code(meta::version::run().map(|()| Outcome::Fine));
     }
     if arguments.len() < 2 {
-        // On stderr, as all usage where nothing was asked for.
+        // On stderr, as with any usage message that was not requested.
         let _ = io::stderr().write_all(first_screen().as_bytes());
         return ExitCode::from(2);
     }
@@ -238,7 +238,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(matches) => matches,
         Err(error) => return usage(error),
     };
-    // All else is right: what comes through a pipe comes once.
+    // The command line is valid: only now is a pipe read, as it can be read only once.
     let line = match spool::line(parser, &arguments, matches) {
         Ok(line) => line,
         Err(error) => return exit_code(Err(error)),
@@ -249,7 +249,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The exit code of a run; an error is written to stderr.
+/// Returns the exit code of a run and writes its error to stderr.
 fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
@@ -263,22 +263,23 @@ fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
-/// What to do about a dump that cannot be opened, in one line.
+/// Returns one line of advice about a dump that cannot be opened.
 pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
     shared::advice::of_dump(error)
 }
 
-/// Runs one command for a page, on a desk ([`shared::desk`]): its name and its arguments.
+/// Runs one command for a page, on a desk ([`shared::desk`]), with its name and arguments.
 ///
 /// # Errors
-/// As the command's, and clap's if the arguments are wrong.
+///
+/// Those of the command, and clap's if the arguments are invalid.
 pub(crate) fn answer(arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
     Command::from_arg_matches(&matches)?.run()
 }
 
-/// The command with all its subcommands, for help, completions and man pages.
+/// Returns the command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
     let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
     let groups = groups(&command);
@@ -287,17 +288,17 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
-/// What parses a command line with this first word.
+/// Returns the parser for a command line with this first word.
 fn parser(first: Option<&str>) -> clap::Command {
     first.and_then(alone).unwrap_or_else(command)
 }
 
-/// The program with one command: to put all of them together takes longer than many an answer.
+/// Returns the program with one command: building all of them takes longer than many an answer.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
     Some(Program::command().subcommand(one(name)?))
 }
 
-/// The commands by group, a line each: clap lists them without.
+/// Returns the commands by group, one line each: clap does not group subcommands.
 fn groups(command: &clap::Command) -> String {
     let width = command.get_subcommands().map(|command| command.get_name().len()).max().unwrap_or(0);
     let mut commands = command.get_subcommands();
@@ -312,7 +313,7 @@ fn groups(command: &clap::Command) -> String {
     text
 }
 
-/// Whether the reader of stdout has gone, as `head` does when it has enough.
+/// Returns whether the reader of stdout has closed the pipe, as `head` does when it has enough.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -321,7 +322,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What is said of a wrong or asking command line.
+    /// Returns the help or the usage error for a command line.
     fn said(parser: clap::Command, line: &[&str]) -> String {
         let error = parser.term_width(100).try_get_matches_from(line).map(|_| ()).err();
         error.map_or_else(|| panic!("{line:?} says nothing"), |error| error.to_string())

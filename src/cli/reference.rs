@@ -1,5 +1,5 @@
-//! The reference of JSON and CSV, made from the declarations of the commands: `docs/json-schema.md` lists the keys of each
-//! answer, `docs/names.md` says once what each of them means.
+//! The reference of JSON and CSV, generated from the declarations of the commands: `docs/json-schema.md` lists the
+//! keys of each answer, `docs/names.md` explains each key once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,16 +9,16 @@ use hprof_query::tables;
 use hprof_report::answer::Declared;
 use hprof_report::column::Field;
 
-/// The line of a page after which everything is generated.
+/// Marker line: everything after it is generated.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
 
-/// A page with its generated part; `None` if it lacks the line after which it is generated.
+/// Returns a page with its generated part; `None` if it lacks the marker line.
 fn page(present: &str, generated: &str) -> Option<String> {
     let (written, _) = present.split_once(BEGIN)?;
     Some(format!("{written}{BEGIN}{generated}"))
 }
 
-/// The keys of all commands.
+/// Returns the keys of all commands.
 fn keys(answers: &[Declared]) -> String {
     let mut out = String::new();
     let mut command = "";
@@ -40,7 +40,8 @@ fn keys(answers: &[Declared]) -> String {
     out
 }
 
-/// Fields in a line: `key`, `key?` if it can be `null`, `key {…}` of a record, `key […]` of a list of records.
+/// Formats fields as a line: `key`, `key?` if it can be `null`, `key {…}` for a record, `key […]` for a list of
+/// records.
 fn list(fields: &[Field]) -> String {
     let one = |field: &Field| {
         let mark = if field.null.is_some() { "?" } else { "" };
@@ -55,7 +56,7 @@ fn list(fields: &[Field]) -> String {
     fields.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// All names with their types and meanings, and when they are `null`.
+/// Returns all names with their types, meanings, and when they are `null`.
 fn names(answers: &[Declared]) -> String {
     let mut nulls = Nulls::default();
     answers.iter().for_each(|answer| nulls.add(&answer.rows));
@@ -75,7 +76,7 @@ fn names(answers: &[Declared]) -> String {
     out
 }
 
-/// By name: when it is `null`.
+/// Conditions under which each name is `null`.
 #[derive(Default)]
 struct Nulls(BTreeMap<String, Vec<String>>);
 

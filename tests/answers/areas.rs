@@ -43,7 +43,7 @@ impl Made {
     }
 }
 
-/// What an area is of, in words.
+/// Describes an area.
 fn name(heap: &Heap, area: &Area) -> String {
     let summary = heap.summary();
     let class = |class: &Option<_>| {

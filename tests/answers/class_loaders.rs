@@ -1,5 +1,5 @@
-//! What class loaders retain with their classes and instances: against walks over the graph that know no dominator tree, and
-//! what was planted in a program that leaks loaders.
+//! Retained sizes of class loaders with their classes and instances: compared with walks over the graph that use no
+//! dominator tree, and with what was planted in a program that leaks loaders.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -83,7 +83,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
             let truth = naive.retained(&members(&heap, &graph, &group.loaders), &sizes);
             assert_eq!((group.retained.objects, group.retained.bytes), truth, "{name}");
         }
-        // What lives as long as the JVM: the loader object alone.
+        // A loader that lives as long as the JVM: the loader object alone.
         for row in found.rows.iter().filter(|row| loader_sets::is_permanent(heap.summary(), row.row.id)) {
             assert_eq!(row.with_classes, None);
             let alone = naive.retained(&HashSet::from([row.row.id.0]), &sizes);
@@ -235,7 +235,7 @@ fn ten_thousand_loaders_each_retain_their_own() {
     assert_eq!(name.retained.map(|retained| (retained.objects, retained.bytes)), Some(whole));
 }
 
-/// What java.lang.Class objects stand for that have no class.
+/// Names of java.lang.Class objects without a class.
 const PRIMITIVES: [&str; 9] = ["boolean", "byte", "char", "short", "int", "long", "float", "double", "void"];
 
 /// By package and by loader: objects and what they retain, added up over the first level of the tree, where a class object
@@ -270,7 +270,7 @@ fn class_objects_belong_to_the_class_that_they_represent() {
         }
         assert!(seen > 5, "{name}");
     }
-    // What static fields hold is the application's, not the JDK's.
+    // Objects in static fields belong to the application, not to the JDK.
     let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
     let loaders = json(&dump, &["dominators", "--group-by", "loader"]);
     let first = loaders["rows"][0]["loader"].as_str().unwrap();

@@ -298,7 +298,7 @@ fn references_are_those_of_the_dump() {
             let found = counted(there.map(|row| (row.reference.as_deref().unwrap(), row.id.0)));
             let raw = &opened.raw.references[&id];
             let known = raw.iter().map(|reference| (reference.label.as_str(), reference.to));
-            // Where the dump has no class for primitive arrays there is one in the table, without a class object.
+            // If the dump has no class for primitive arrays, the table has one without a class object.
             assert_eq!(found, counted(known), "{}: {id:#x}", opened.name);
             for row in &rows {
                 let raw =
@@ -548,7 +548,7 @@ fn the_commands_answer() {
         assert_eq!(run("refs", &arguments).0, Some(0), "{extra:?}");
     }
 
-    // What is not there: exit code 1, and what is near.
+    // If something does not exist: exit code 1, and suggestions.
     let nothing = ["refs", "instances", "classes"].map(|command| run(command, &["java.lang.Thrad"]).0);
     assert_eq!(nothing, [Some(1); 3]);
     let (code, out, err) = run("refs", &["0x123", "--format", "csv"]);

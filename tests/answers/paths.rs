@@ -68,7 +68,7 @@ impl Opened {
         merged::merged(&self.view().edges, &objects, excluded, show).unwrap()
     }
 
-    /// Checks that each link of a path is there, and what is said of it.
+    /// Checks that each link of a path exists, and its description.
     pub fn check(&self, view: &View<'_>, path: &[ObjectIndex], excluded: &[&str]) {
         let raw = &self.raw;
         let ids: Vec<u64> = path.iter().map(|object| self.id(*object)).collect();
@@ -188,7 +188,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
             .filter(|(_, class)| opened.raw.names.get(*class).is_some_and(|name| name == pattern));
         opened.check_merged(&merged, &ids.map(|(id, _)| *id).collect(), ALL);
     }
-    // What is left out is counted, and the sums stay.
+    // Omitted rows are counted, and the sums stay the same.
     for show in [
         Show { top: Some(2), ..Show::default() },
         Show { depth: Some(4), ..Show::default() },

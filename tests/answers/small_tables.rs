@@ -71,7 +71,7 @@ fn rows(table: &dyn Table) -> Vec<Value> {
     all
 }
 
-/// The rows of a command's answer.
+/// Returns the rows of a command's answer.
 fn told(dump: &Dump, arguments: &[&str]) -> Vec<Value> {
     let output = dump.run(&[arguments, &["--format", "json"]].concat());
     assert_ne!(output.status.code(), Some(2), "{output:?}");

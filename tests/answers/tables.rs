@@ -44,7 +44,7 @@ fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value
         table.read(&chunk, wanted, &mut batch).unwrap();
         for row in 0..batch.rows {
             let mut cells: Vec<Value> = (0..columns).map(|column| value(batch.cell(row, column))).collect();
-            // The number of a row is the same in every question: SQL tells rows apart by it.
+            // The number of a row is the same in every query: SQL identifies rows by it.
             cells.extend(batch.row_numbers.get(row).map(|number| Value::Integer(*number)));
             rows.push(cells);
         }
@@ -81,7 +81,7 @@ fn numbers_differ(table: &dyn Table) {
     }
 }
 
-/// What every table promises. Of large ones only some keys are looked up.
+/// Checks the invariants of a table. Of large ones only some keys are looked up.
 fn is_consistent(table: &dyn Table, keys: usize) {
     let name = &table.definition().name;
     numbers_differ(table);

@@ -310,7 +310,7 @@ fn ends(
     work.join().unwrap();
 }
 
-/// Where instances are.
+/// Returns the address of an instance.
 fn at(number: u32) -> u64 {
     0x1_0000 + u64::from(number) * 32
 }

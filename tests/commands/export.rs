@@ -1,6 +1,6 @@
 //! `export`: what lies where and when, and that files say what the tables say, read by other readers than ours.
 
-// What was not run is said.
+// Skipped tests are reported.
 #![allow(clippy::print_stderr)]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::kit::process::{Folder, sample};
 /// A name that leads elsewhere, and that terminals, engines and shells would misread.
 const EVIL: &str = "../../evil\u{1b}[2J\u{202e}'\"; DROP TABLE x=%2F,\n";
 
-/// What a String of [`tiny`] says.
+/// Text of a String in [`tiny`].
 const SECRET: &str = "hunter2 is secret";
 
 impl Folder {
@@ -35,7 +35,7 @@ impl Folder {
         (output.status.code().unwrap(), output)
     }
 
-    /// All files below a directory, with what is in them.
+    /// Returns all files below a directory with their contents.
     fn files(&self, dir: &str) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut dirs = vec![self.path(dir)];
@@ -97,7 +97,7 @@ fn a_partition_is_whole_replaced_and_the_same_bytes_again() {
             assert_eq!((bytes, row["dump"].as_str()), (row["file_bytes"].as_u64().unwrap(), Some("jdk11")));
             expected += parts;
         }
-        // Nothing else is there, and nothing that is hidden.
+        // Nothing else exists, not even hidden files.
         assert_eq!(files.len() as u64, expected);
         let stale = place.path(&format!("{format}/objects/dump=jdk11/part-9.{format}"));
         fs::write(&stale, "stale").unwrap();
@@ -161,7 +161,7 @@ fn of_json(value: &Json, kind: Kind) -> Read {
     }
 }
 
-/// RFC 4180 by hand: the csv crate does not tell a quoted cell from one that is not.
+/// Parses RFC 4180 by hand: the csv crate does not distinguish quoted cells.
 fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
     let (mut rows, mut row, mut cell, mut quoted, mut inside) =
         (Vec::new(), Vec::new(), String::new(), false, false);
@@ -357,7 +357,7 @@ fn without_parquet_it_says_how_to_get_it() {
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("--features parquet"), "{}", said(&output));
     assert!(!place.path("out").exists());
-    // What it can write is what it writes if nothing is said.
+    // The default format is one that it can write.
     let output = place.run(&["export", &dump, "--output-dir", &to]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(place.path("out/classes/dump=heap/part-0.csv").exists());

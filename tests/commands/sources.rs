@@ -1,4 +1,4 @@
-//! What the documents claim of the sources.
+//! Claims of the documents about the sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What only the command line knows: its options, its name, limits of a shell.
+/// Returns whether a text contains knowledge of the command line: its options, its name, limits of a shell.
 fn is_advice(text: &str) -> bool {
     let is_option = |at: usize| text[at + 2..].starts_with(|letter: char| letter.is_ascii_lowercase());
     text.match_indices("--").any(|(at, _)| is_option(at)) || text.contains("hprof-cli ")

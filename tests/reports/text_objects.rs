@@ -98,7 +98,8 @@ fn show_says_the_same_of_a_dump_and_its_text() {
             pairs
         };
         assert_eq!(references(&of_dump), references(&of_text), "{id}");
-        // The graph has neither constants nor signers and domains; a text does not count locals as references of threads.
+        // The graph has neither constants nor signers and domains; a text does not count locals as references of
+        // threads.
         let incoming = |row: &serde_json::Value| -> Vec<String> {
             let list = row["incoming"].as_array().unwrap().iter();
             let list = list.filter(|from| {

@@ -167,7 +167,7 @@ fn heaps_of_real_texts_count_up() {
             *sum = (sum.0 + class.instances, sum.1 + class.shallow_bytes);
         }
         assert_eq!(found, naive, "{name}");
-        // Its loader stands behind it in the file, or before it.
+        // Its loader comes after it in the file, or before it.
         let plain = heap.classes.iter().find(|class| class.name == "Plain").unwrap();
         assert_eq!(plain.loader_class.as_deref(), Some("sun.misc.Launcher$AppClassLoader"));
         let class = heap.classes.iter().find(|class| class.name == "java.lang.Class").unwrap();
@@ -412,7 +412,7 @@ fn a_bad_line_loses_only_itself() {
             report.malformed.iter().map(|line| (line.line, line.text.as_str())).collect();
         assert_eq!(found, [(at as u64 + 1, "@ rubbish")]);
         assert_eq!(report.profile, plain.profile, "{at}");
-        // What stands below it in a HEAP DUMP could be of an object whose line it was.
+        // Lines below it in a HEAP DUMP could belong to an object whose line it was.
         if !lines[at].starts_with('\t') {
             assert_eq!(report.heap, plain.heap, "{at}");
         }

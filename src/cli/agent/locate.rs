@@ -1,4 +1,4 @@
-//! `agent`: where the agent's library is, how it is loaded, and `agent load`, which loads it.
+//! `agent`: the location of the agent's library and how to load it; and `agent load`, which loads it.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Show where the HPROF agent is and how to load it
 ///
-/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with
-/// the options of the agent that was part of JDK 5 to 8. Its library is looked for in $HPROF_CLI_AGENT,
-/// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
+/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with the
+/// options of the agent that was part of JDK 5 to 8. Its library is searched in $HPROF_CLI_AGENT, then beside this
+/// program, then in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct AgentArgs {
@@ -46,18 +46,18 @@ enum Action {
     Load(load::LoadArgs),
 }
 
-/// The options that the examples have.
+/// Options used in the examples.
 const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 
-/// What cannot be had in a JVM that runs already.
+/// Features that are not available in a JVM that is already running.
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
-    "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
+    "running threads are sampled from their next allocation buffer on: their first allocations may be missing",
     "virtual threads are not distinguished from their carrier threads",
-    "classes that were loaded before it are not measured (cpu=times, cpu=old)",
+    "classes loaded before the agent are not measured (cpu=times, cpu=old)",
 ];
 
-/// What there is to say.
+/// Facts about the library.
 struct AgentLocation {
     library: String,
     agentpath: String,
@@ -77,7 +77,7 @@ impl AgentLocation {
         }
     }
 
-    /// The lines of the table.
+    /// Returns the lines of the table.
     fn lines(&self) -> Vec<String> {
         let quoted = crate::cli::shared::commands::quoted;
         let mut lines = vec![
@@ -91,7 +91,7 @@ impl AgentLocation {
             lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
         }
         lines.extend([
-            "into a JVM that runs:".to_owned(),
+            "into a running JVM:".to_owned(),
             format!("  hprof-cli agent load PID {EXAMPLE}"),
             "or without this program:".to_owned(),
             format!("  {}", self.jcmd),
@@ -105,7 +105,7 @@ impl AgentLocation {
     }
 }
 
-/// The library as the file of the answer.
+/// The library, as the file of the answer.
 struct Library<'a>(&'a Path);
 
 impl AnswerSource for Library<'_> {
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &AgentArgs) -> anyhow::Result<Outcome> {
     let library = library::find()?;
     if args.path {
         let mut out = output::stdout();
-        // As it is: a shell puts it into a command.
+        // Unescaped: a shell inserts it into a command.
         out.write_all(library.as_os_str().as_encoded_bytes())?;
         out.write_all(b"\n")?;
         output::finish(out)?;
@@ -153,7 +153,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "agent",
         variant: "",
-        about: "The row is the library of the agent. `dump.path` is its path too.",
+        about: "The row is the agent's library; `dump.path` is its path, too.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

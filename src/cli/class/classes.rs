@@ -1,4 +1,4 @@
-//! `classes`: the classes of a dump, and what extends what.
+//! `classes`: the classes of a dump and their hierarchy.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof java.util.AbstractMap --tree
   hprof-cli classes heap.hprof --format json | jq '.rows[] | select(.subclasses > 10) | .class'";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("instances", SortBy::Instances, "Most instances first"),
     ("total", SortBy::Total, "Most instances first, including those of subclasses"),
@@ -37,7 +37,7 @@ const SORT: &[Keyword<SortBy>] = &[
     ("class", SortBy::Name, "By class name"),
 ];
 
-/// Levels of a tree in a table when nothing is said.
+/// Default depth of the tree in a table.
 const DEFAULT_DEPTH: u32 = 2;
 
 /// List the classes, or show the class hierarchy
@@ -66,7 +66,7 @@ pub(crate) struct ClassesArgs {
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "instances", help_heading = "Output")]
     sort: SortBy,
 
-    // In a tree: of each class's subclasses.
+    // With --tree, this limits the subclasses of each class.
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
         What::Object(_) => None,
     });
     let patterns: Vec<ClassPattern> = patterns.collect();
-    // Names are known without the objects.
+    // Class names are known without the object graph.
     if patterns.len() == asked.len() {
         let heap = args.input.open()?;
         return show(args, &heap, &heap, patterns, None);
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Shows the classes that match, and those that are `named` by an ID.
+/// Shows the classes that match, including those `named` by ID.
 fn show(
     args: &ClassesArgs,
     source: &impl AnswerSource,
@@ -138,7 +138,7 @@ fn show(
     Ok(source.outcome(shown > 0))
 }
 
-/// Says what matches nothing.
+/// Notes patterns without a match.
 fn note(heap: &Heap, question: &Question, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
@@ -149,13 +149,13 @@ fn note(heap: &Heap, question: &Question, found: u64) {
     }
 }
 
-/// A class, and its place in the tree.
+/// A class and its place in the tree.
 struct ClassLine<'a> {
     summary: &'a Summary,
     row: &'a Row,
-    /// The lines that lead to it.
+    /// Branch lines drawn before the name.
     branch: String,
-    /// Number of of its subclasses are shown.
+    /// Number of subclasses, and how many of them are shown.
     below: u64,
 }
 
@@ -164,13 +164,13 @@ impl ClassLine<'_> {
         object::class_name(self.summary, Some(self.row.class))
     }
 
-    /// The name of the superclass, if it has one.
+    /// Returns the name of the superclass, if any.
     fn superclass(&self) -> Option<&str> {
         let above = self.summary.class_table().superclass(self.row.class)?;
         object::class_name(self.summary, Some(above))
     }
 
-    /// The class loader; `None` if the class is not dumped.
+    /// Returns the class loader; `None` if the class is not in the dump.
     fn loader(&self) -> Option<String> {
         let class = self.summary.class(self.row.class).filter(|class| class.is_dumped())?;
         Some(object::loader_text(self.summary, class.loader.into()))
@@ -203,7 +203,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
     let class_object = Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
-        .or_null("the class is not dumped");
+        .or_null("no class object in the dump");
     let instances = Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into())
         .header("instances")
         .place(if is_tree { 3 } else { 1 });
@@ -219,7 +219,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
     let mut columns = vec![
         class,
         Column::of(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
-            .or_null("the class is not dumped"),
+            .or_null("no class object in the dump"),
         Column::of(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into()).or_null("it has none"),
         if is_tree {
             class_object

@@ -33,10 +33,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof --retained-by 0x7c00012a8
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
-/// What is said of a pattern that is a file.
+/// Advice if a pattern is the name of a file.
 const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first"),
     ("instances", SortBy::Instances, "Most instances first"),
@@ -44,7 +44,7 @@ const SORT: &[Keyword<SortBy>] = &[
     ("class", SortBy::Name, "By class name"),
 ];
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<GroupBy>] = &[
     ("class", GroupBy::Class, "Class, one row per class loader"),
     ("package", GroupBy::Package, "Package"),
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Counts what an object retains.
+/// Counts the retained set of an object.
 fn below(args: &HistoArgs, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
     let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
         let index = graph.objects.addresses.index_of(object);
@@ -198,12 +198,12 @@ fn below(args: &HistoArgs, object: ObjectId, question: &Question) -> anyhow::Res
 }
 
 impl HistoArgs {
-    /// Returns whether retained sizes are wanted.
+    /// Returns whether to show retained sizes.
     fn retained(&self) -> bool {
         self.retained || self.sort == Some(SortBy::Retained)
     }
 
-    /// Says why there are no rows, and which patterns match no class.
+    /// Notes why there are no rows, and patterns without a match.
     fn notes(&self, heap: &Heap, histogram: &Histogram, question: &Question) {
         if self.input.input.quiet {
             return;
@@ -233,7 +233,7 @@ impl HistoArgs {
         }
     }
 
-    /// Refuses what a text report cannot tell.
+    /// Rejects options that a text report cannot answer.
     fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
         let flags = [
             ("--live", self.live),
@@ -288,14 +288,14 @@ fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> 
         row,
         heap_bytes: histogram.heap_bytes,
     });
-    // The classes of rows that are left out are not counted.
+    // The classes of omitted rows are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
         .then(|| histogram.rows.iter().map(|row| row.classes).sum());
     let answer = Answer::new(columns(args.group_by, args.retained()), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
         .without_rows(NoRows::Nothing)
-        // What classes retain does not add up: an object can belong to what several retain.
+        // Retained sizes of classes do not add up: their retained sets can overlap.
         .total([
             ("instances", grouped(total.instances)),
             ("bytes", grouped(total.shallow_bytes)),
@@ -307,24 +307,24 @@ fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> 
     Ok(source.outcome(rows > 0))
 }
 
-/// A row, and what it is a part of.
+/// A row and the total that it is part of.
 struct HistogramLine<'a> {
     number: u64,
     row: &'a Row,
     heap_bytes: u64,
 }
 
-/// A loader as it is shown: its class and object ID.
+/// Returns the label of a loader: its class and object ID.
 pub(crate) fn loader_label(row: &Row) -> Option<String> {
     row.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
-/// The object ID of a loader that is an object.
+/// Returns the object ID of the loader; null for the boot loader.
 fn loader_object(row: &Row) -> Value<'static> {
     id(row.loader.as_ref().and_then(|loader| loader.id.non_null()))
 }
 
-/// The title of the column of names.
+/// Returns the title of the name column.
 pub(crate) fn title(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Class => "class",

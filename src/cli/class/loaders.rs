@@ -1,4 +1,4 @@
-//! `loaders`: the class loaders, what would be freed with each, and classes that several of them define.
+//! `loaders`: class loaders, their retained sizes, and classes that several loaders define.
 
 use super::short_path::short_path;
 use crate::cli::Outcome;
@@ -34,7 +34,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof --duplicates
   hprof-cli loaders heap.hprof --format json | jq '.rows[] | select(.classes == 0)'";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("retained", SortBy::Retained, "Largest retained size first"),
     ("classes", SortBy::Classes, "Most defined classes first"),
@@ -73,7 +73,7 @@ pub(crate) struct LoadersArgs {
     output: Output,
 }
 
-/// Rows for which it is looked up why they are reachable, at most.
+/// Maximum number of rows for which a path from a GC root is searched.
 const MAX_WHY: usize = 20;
 
 pub(crate) fn run(args: &LoadersArgs) -> anyhow::Result<Outcome> {
@@ -181,13 +181,13 @@ fn note_no_duplicates(args: &LoadersArgs, total: u64) {
     }
 }
 
-/// A row, and what names its classes.
+/// A row and the source of its class names.
 struct LoaderLine<'a, R> {
     summary: &'a Summary,
     row: &'a R,
 }
 
-/// A loader's object ID; null for the boot loader.
+/// Returns the object ID of a loader; null for the boot loader.
 fn loader_id(loader: ObjectId) -> Value<'static> {
     id(loader.non_null())
 }
@@ -259,7 +259,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
     ])
 }
 
-/// Loaders of a group.
+/// The loaders of a group.
 #[derive(Clone)]
 struct GroupLine<'a> {
     summary: &'a Summary,
@@ -276,7 +276,7 @@ impl GroupLine<'_> {
         classes.filter_map(|class| object::class_name(self.summary, Some(*class)))
     }
 
-    /// The first classes in words.
+    /// Returns the first class names as text.
     fn classes_in_table(&self) -> String {
         let first: Vec<&str> = self.names().take(2).collect();
         let more = self.group.classes.len().saturating_sub(first.len());
@@ -286,7 +286,7 @@ impl GroupLine<'_> {
     }
 }
 
-/// Classes of a group that are named.
+/// Maximum number of class names listed for a group.
 const MAX_NAMES: usize = 100;
 
 fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
@@ -323,7 +323,7 @@ fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
     ])
 }
 
-/// Why its first loader is reachable.
+/// Returns the lines below a group: why its first loader is reachable.
 fn below_group(line: &GroupLine<'_>) -> Vec<Below> {
     let Some(why) = &line.why else { return Vec::new() };
     let label = line.label.map(|label| format!(" {}", escape::quoted(label))).unwrap_or_default();
@@ -335,7 +335,7 @@ fn held_by(what: &str, why: &str) -> Vec<Below> {
     vec![line(4, what), line(6, why)]
 }
 
-/// What stands beside the loaders.
+/// Keys of the document besides its rows.
 struct LoadersSummary<'a> {
     total: u64,
     groups: Vec<GroupLine<'a>>,
@@ -353,7 +353,7 @@ fn beside_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
 
 /// A class name that several loaders define.
 struct NameLine<'a> {
-    /// The class of the first loader by address.
+    /// The class in the loader with the lowest object ID.
     line: LoaderLine<'a, Duplicate>,
     row: &'a DuplicateName,
     why: Option<String>,
@@ -395,7 +395,7 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
         })
         .place(1),
         Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
-            .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
+            .or_null("it lives as long as the JVM, there is no path, or twenty rows precede it"),
     ])
 }
 
@@ -470,8 +470,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "",
-            "A row is a class loader. What is freed with a loader counts for it alone: what several hold together counts \
-             for none of them, but for their group.",
+            "A row is a class loader. Its retained size is what is freed with it alone: what several loaders retain together \
+             counts for their group, not for any of them.",
             columns(0).fields(),
             beside_columns(0).fields(),
         ),

@@ -1,4 +1,4 @@
-//! Two dumps: which is the old one, what JSON says of them, and how a run over both ends.
+//! Two dumps: the old and the new one, their keys in JSON, and the outcome of a run.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use hprof_report::json::Dump;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-/// The old dump and the new one, read in the same way.
+/// The old and the new dump, read with the same options.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .index(1)
@@ -30,12 +30,12 @@ pub(crate) struct PairInput {
 }
 
 impl PairInput {
-    /// The old file, then the new one: binary dumps or text reports.
+    /// Returns the old file, then the new one: binary dumps or text reports.
     pub(crate) fn recorded(&self) -> [RecordedInput; 2] {
         [self.old.clone(), self.old.of(&self.new)]
     }
 
-    /// The old dump, then the new one; ends with an error if one of them is a text report, which has no such things.
+    /// Returns the old dump, then the new one; fails if one of them is a text report, which lacks the data.
     pub(crate) fn binary(&self) -> anyhow::Result<[Input; 2]> {
         for file in self.recorded() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
@@ -45,7 +45,7 @@ impl PairInput {
                     file.input.path().display()
                 );
             }
-            // Says what is wrong with --run.
+            // Reports an invalid --run.
             file.open_text()?;
         }
         Ok(self.inputs())
@@ -55,13 +55,13 @@ impl PairInput {
         [self.old.input.clone(), self.old.input.of(&self.new)]
     }
 
-    /// Returns whether nothing but answers and warnings is wanted.
+    /// Returns whether --quiet is given.
     pub(crate) fn quiet(&self) -> bool {
         self.old.input.quiet
     }
 }
 
-/// Two files that an answer comes from: JSON says of the new one in `dump`, of the old one in `old`.
+/// The two files of an answer: JSON describes the new one in `dump`, the old one in `old`.
 pub(crate) struct Pair<O, N> {
     pub(crate) old: O,
     pub(crate) new: N,
@@ -82,7 +82,7 @@ impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
     }
 }
 
-/// What JSON says of the old dump.
+/// Description of the old dump in JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct Old {
     path: String,
@@ -91,7 +91,7 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    /// Of a file.
+    /// Creates the description of a file.
     pub(crate) fn of(source: &impl AnswerSource) -> Self {
         let dump = source.dump();
         Self {
@@ -101,7 +101,7 @@ impl Old {
         }
     }
 
-    /// The keys beside the rows.
+    /// Returns the keys besides the rows.
     pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
         [
             Column::of(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
@@ -113,28 +113,29 @@ impl Old {
     }
 }
 
-/// A figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show what `title` names: the difference, with its sign.
+/// Columns of a figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show those with a title; the
+/// difference has a sign.
 pub(crate) struct ChangeColumns {
-    /// The key, without what follows it.
+    /// Key without its suffix.
     key: Key,
-    /// When it is `null`, if it can be.
+    /// Condition under which it is `null`, if any.
     null: Option<&'static str>,
-    /// The title of the difference in tables, and of the new figure.
+    /// Table titles of the difference and of the new figure.
     titles: [&'static str; 2],
 }
 
 impl ChangeColumns {
-    /// A figure that is never `null`.
+    /// Creates columns of a figure that is never `null`.
     pub(crate) fn new(key: impl Into<Key>, titles: [&'static str; 2]) -> Self {
         Self { key: key.into(), null: None, titles }
     }
 
-    /// The same, `null` when this is so.
+    /// Makes the figure `null` under this condition.
     pub(crate) fn or_null(self, when: &'static str) -> Self {
         Self { null: Some(when), ..self }
     }
 
-    /// The columns; `place` is that of the first one in tables.
+    /// Returns the columns; `place` is the position of the first one in tables.
     pub(crate) fn columns<'c, R: 'c>(self, place: usize, of: fn(&R) -> Option<Change>) -> [Column<'c, R>; 3] {
         let Self { key, null, titles: [grown, now] } = self;
         let or_null = |column: Column<'c, R>| match null {

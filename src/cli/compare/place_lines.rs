@@ -1,18 +1,18 @@
-//! Places in tables: in a column where lines may be long, else below their row, broken between labels.
+//! Places in tables: in a column if lines may be long, otherwise below their row, broken between labels.
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
 use hprof_report::grid::Line;
 
-/// Columns in front of a place below its row, and in front of its second line.
+/// Indentation of a place below its row, and of its second line.
 const INDENT: usize = 4;
 
-/// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
+/// Returns the maximum width of a place below its row; `None` if it is in a column: unbroken lines can be searched.
 pub(super) fn width(output: &Output<true>) -> Option<usize> {
     output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 
-/// The lines of a place in a terminal.
+/// Returns the lines of a place on a terminal.
 pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
     let Some(width) = width else { return Vec::new() };
     let mut lines: Vec<Line> = Vec::new();

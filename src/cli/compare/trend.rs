@@ -1,4 +1,4 @@
-//! `trend`: what grows from dump to dump.
+//! `trend`: growth over three or more dumps.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend heap-*.hprof --all --min-change 1MiB
   hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every_step\")'";
 
-/// Milliseconds of an hour.
+/// Milliseconds per hour.
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// What is compared.
+/// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrendGroupBy {
     Place,
     Classes(GroupBy),
 }
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
     (
         "place",
@@ -56,14 +56,14 @@ const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
     ("loader", TrendGroupBy::Classes(GroupBy::Loader), "Class loaders"),
 ];
 
-/// The order of dumps.
+/// Order of the dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DumpOrder {
     Time,
     Given,
 }
 
-/// The words of `--order`.
+/// Values of `--order`.
 const ORDER: &[Keyword<DumpOrder>] = &[
     ("time", DumpOrder::Time, "By the times in their headers"),
     ("given", DumpOrder::Given, "As they are given"),
@@ -71,17 +71,17 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 
 /// Show what grows from dump to dump
 ///
-/// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every
-/// step, and what has grown and stopped. What rises and falls is no leak, and left out; --all shows it too.
-/// Places are those of `diff --group-by place`: what they retain counts; of classes the shallow bytes count. The exit code is 1 if
-/// nothing grows.
+/// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every step,
+/// and what has grown and stopped. What rises and falls is not a leak and is omitted; --all shows it too. Places are
+/// those of `diff --group-by place`, compared by retained size; classes are compared by shallow bytes. The exit code
+/// is 1 if nothing grows.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct TrendArgs {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// The order of the dumps
+    /// Order of the dumps
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
     order: DumpOrder,
 
@@ -100,12 +100,12 @@ pub(crate) struct TrendArgs {
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Leave out smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
+    /// Omit smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
     /// heap if it grows in every step, else a hundredth]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
-    /// Leave nothing out: also show what rises and falls
+    /// Omit nothing: also show what rises and falls
     #[arg(long, help_heading = "Filter")]
     all: bool,
 
@@ -116,15 +116,15 @@ pub(crate) struct TrendArgs {
     output: Output<true>,
 }
 
-/// The dumps, when they have been read.
+/// The dumps after reading.
 struct Dumps {
     all: Vec<OneDump>,
-    /// What the last one says.
+    /// Details of the last one.
     last: LastDump,
     is_damaged: bool,
 }
 
-/// The newest dump, of which JSON says most.
+/// The newest dump, which JSON describes in most detail.
 enum LastDump {
     Heap(Arc<Heap>),
     Session(Box<Session>),
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
     );
     anyhow::ensure!(
         args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
-        "--class has no meaning with --group-by place; omit it, or use --group-by class"
+        "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
     let which = if args.all { Which::All } else { Which::Growing };
@@ -182,21 +182,18 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
     Ok(source.outcome(!rows.is_empty()))
 }
 
-/// The dumps in the order that is asked for, with the times of their headers.
+/// Returns the dumps in the requested order, with the times in their headers.
 fn ordered(args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in args.input.inputs() {
-        // What there is to say of it is said when it is read.
+        // Notes about the dump are printed when it is read.
         let heap = input.open_quietly()?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
     if args.order == DumpOrder::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
-                messages::line(
-                    "note",
-                    "not all dumps say when they were made; they are compared in the order given",
-                );
+                messages::line("note", "not all dumps contain a time; they are compared in the order given");
             }
         } else {
             dumps.sort_by_key(|(_, created)| *created);
@@ -243,7 +240,7 @@ fn by_class(
     Ok((Dumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
 }
 
-/// Hours from the first dump to the last, if both say when they were made.
+/// Returns the hours from the first dump to the last, if both have a time.
 fn hours(dumps: &[OneDump]) -> Option<f64> {
     let (first, last) = (dumps.first()?.created_ms, dumps.last()?.created_ms);
     #[allow(clippy::cast_precision_loss)]
@@ -266,20 +263,20 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A row, and the time over which it developed.
+/// A row and the time span of the dumps.
 struct TrendLine<'a> {
     row: &'a Row,
     hours: Option<f64>,
 }
 
 impl TrendLine<'_> {
-    /// Bytes an hour, rounded.
+    /// Returns the growth in bytes per hour, rounded.
     fn per_hour(&self) -> Option<i64> {
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
         Some((self.row.delta() as f64 / self.hours?).round() as i64)
     }
 
-    /// The figures as bars, the largest the highest: from nothing, so that a small change looks small.
+    /// Draws the figures as bars scaled to the largest, starting at zero so that a small change looks small.
     fn sparkline(&self) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = self.row.bytes.iter().copied().max().unwrap_or(0).max(1);
@@ -291,7 +288,7 @@ impl TrendLine<'_> {
     }
 }
 
-/// The columns; `width` is that of places below their rows.
+/// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<'a>> {
     let in_column =
         |column: Column<'a, TrendLine<'a>>| if width.is_some() { column.hidden() } else { column };
@@ -345,7 +342,7 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
         Column::of(names::BYTES.of(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
         Column::table("growth", Align::Right, |line: &TrendLine<'a>| signed_bytes(line.row.delta())).place(1),
         Column::of(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
-            .or_null("the dumps do not say when they were made")
+            .or_null("the dumps contain no times")
             .header("per hour")
             .place(2)
             .cell(|line| line.per_hour().map(signed_bytes).unwrap_or_default()),
@@ -373,7 +370,7 @@ fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
             beside.least.others.into()
         }),
         Column::of(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
-            .or_null("the dumps do not say when they were made"),
+            .or_null("the dumps contain no times"),
     ])
 }
 

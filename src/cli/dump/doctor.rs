@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong with a dump, what it means, and what to do.
+//! `doctor`: damage in a dump, its effect on answers, and what to do about it.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Outcome> {
     } else {
         match Session::ask(input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
-            // What can be said without the graph is wanted most when there can be none.
+            // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
                 messages::line("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
@@ -92,7 +92,7 @@ fn show(
     Ok(source.outcome(true))
 }
 
-/// Returns whether only the graph could not be built: no room, no memory, too many objects.
+/// Returns whether only building the graph failed: too little disk space or memory, or too many objects.
 fn needs_no_graph(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
@@ -105,7 +105,7 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
     )
 }
 
-/// A text report: its lines that were not understood.
+/// Diagnoses a text report: lists lines that could not be parsed.
 fn text(args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text()? else {
         anyhow::bail!(
@@ -148,7 +148,7 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     }
 }
 
-/// What stands beside the rows.
+/// Keys of the document besides its rows.
 struct DoctorSummary<'a> {
     verdict: &'static str,
     extent: Option<&'a Extent>,
@@ -170,7 +170,7 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
         Column::of(names::KIND, |row: &FindingRow<'a>| row.subject.name().into()),
         Column::of(names::TEXT, |row: &FindingRow<'a>| Value::from(&row.text)),
         Column::of(names::PROBLEM_COUNT, |row: &FindingRow<'a>| row.count.into()),
-        Column::of(names::OFFSET, |row: &FindingRow<'a>| row.offset.into()).or_null("there is no one place"),
+        Column::of(names::OFFSET, |row: &FindingRow<'a>| row.offset.into()).or_null("no single offset"),
         Column::of(names::SKIPPED_BYTES, |row: &FindingRow<'a>| row.skipped_bytes.into()),
         Column::of(names::MEANS, |row: &FindingRow<'a>| findings::means(row).into()),
         Column::of(names::ADVICE, |row: &FindingRow<'a>| advice::finding(row.subject).into()),
@@ -181,9 +181,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "doctor",
         variant: "",
-        about: "What is wrong with a dump, in words. A row is a finding, damage first; what is alike is one row. With \
-                `--quick` references are not read: `dangling_references` of the account is that of an index that is there, or \
-                `null`.",
+        about: "The findings about a dump, in words. A row is a finding, damage first; similar findings share a row. With `--quick`, references are not read: `dangling_references` of the account comes from an existing index, or is `null`.",
         rows: columns().fields(),
         beside: beside().fields(),
     }]
@@ -197,7 +195,7 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         }
         if finding.count > 1 && !matches!(finding.subject, doctor::Subject::LinesNotUnderstood) {
             let bytes = grouped(finding.skipped_bytes);
-            text += &format!("; {} such places are listed by `info`, {bytes} bytes in all", finding.count);
+            text += &format!("; `info` lists {} such places, {bytes} bytes in total", finding.count);
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);

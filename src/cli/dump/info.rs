@@ -1,4 +1,4 @@
-//! `info`: what a dump is.
+//! `info`: general facts about a dump.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
@@ -55,7 +55,7 @@ struct InfoFacts {
     sizes: Sizes,
 }
 
-/// The object layout, and how far it can be believed.
+/// Returns the object layout and the evidence for it.
 fn layout(facts: &InfoFacts) -> Value<'static> {
     let [model, confirmed, observed, stated] = facts.info.size_sources;
     let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
@@ -126,7 +126,7 @@ fn columns() -> Columns<'static, InfoFacts> {
     Columns::new(columns)
 }
 
-/// What the heap dump holds.
+/// Returns the columns about the contents of the heap dump.
 fn heap_columns(
     integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, InfoFacts>,
 ) -> Vec<Column<'static, InfoFacts>> {
@@ -148,7 +148,7 @@ fn heap_columns(
             },
         )
         .or_null(
-            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
+            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, builds it",
         ),
         Column::nested(names::GC_ROOTS, Vec::new(), |facts: &InfoFacts| {
             let roots = facts.info.roots.iter();
@@ -158,7 +158,7 @@ fn heap_columns(
         Column::nested(
             names::JVM,
             vec![
-                Field::of(names::NAME).or_null("the properties do not tell"),
+                Field::of(names::NAME).or_null("not in the properties"),
                 Field::nested(names::PROPERTIES, Vec::new()),
             ],
             |facts: &InfoFacts| jvm(&facts.info),
@@ -170,8 +170,8 @@ fn heap_columns(
     ]
 }
 
-/// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
-/// serial number once.
+/// Returns the columns of record counts by kind. They cover the whole file; `strings`, `stack_frames` and
+/// `stack_traces` count each ID or serial number once.
 fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     let records = |kind: &str, count: fn(&info::Records) -> usize| {
         Column::of(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
@@ -221,7 +221,7 @@ fn problem_fields() -> Vec<Field> {
         Field::of(names::SEVERITY),
         Field::of(names::KIND),
         Field::of(names::TEXT),
-        Field::of(names::OFFSET).or_null("there is no one place"),
+        Field::of(names::OFFSET).or_null("no single offset"),
         Field::of(names::SKIPPED_BYTES),
     ]
 }
@@ -301,7 +301,7 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
     table
 }
 
-/// What there is to say of the heap dump itself.
+/// Adds table lines about the heap dump itself.
 fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
@@ -328,7 +328,7 @@ fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// Properties that the table shows, with their names there.
+/// System properties shown in the table, with their labels.
 const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("java.vm.info", "mode"),
     ("java.home", "home"),
@@ -342,7 +342,7 @@ const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("file.encoding", "encoding"),
 ];
 
-/// What speaks for the layout, in sentences.
+/// Returns the evidence for the layout, in sentences.
 fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;
@@ -358,7 +358,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.classes > 0 {
         lines.push(format!(
-            "{} of {} classes measured are exactly as the layout says, {} are smaller",
+            "{} of {} measured classes match the layout exactly, {} are smaller",
             grouped(evidence.classes_exact),
             grouped(evidence.classes),
             grouped(evidence.classes_refuting)
@@ -366,7 +366,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.arrays > 0 {
         lines.push(format!(
-            "{} of {} short array lengths are exactly as the layout says, {} are smaller",
+            "{} of {} short array lengths match the layout exactly, {} are smaller",
             grouped(evidence.arrays_exact),
             grouped(evidence.arrays),
             grouped(evidence.arrays_refuting)

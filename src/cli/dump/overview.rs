@@ -32,20 +32,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli overview heap.hprof
   hprof-cli heap.hprof --format json | jq '.rows[0].largest[0]'";
 
-/// Frames of the thread that ran out of memory, the error's own one among them.
+/// Frames of the thread that ran out of memory, including those of the error's constructor.
 const FRAMES: usize = 9;
-/// Those of them in a table.
+/// Frames shown in a table.
 const SHOWN_FRAMES: usize = 4;
-/// Suspects in a table.
+/// Suspects shown in a table.
 const SHOWN_SUSPECTS: usize = 2;
-/// Lines of a screen: where there are suspects, the table of what holds most has no more rows than fit on it.
+/// Lines of a screen: if there are suspects, the table of biggest objects is shortened to fit.
 const SCREEN: usize = 24;
-/// Rows that it has in any case.
+/// Minimum number of rows of that table.
 const MIN_ROWS: usize = 2;
-/// Columns where nobody tells how wide a line may be.
+/// Line width if stdout is not a terminal.
 const WIDTH: u16 = 80;
 
-/// Columns that the name of the dump keeps.
+/// Minimum width of the dump's name.
 const MIN_NAME: usize = 20;
 
 /// Summarize a dump: OutOfMemoryError, biggest objects, anomalies
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report; `hprof-cli summary` says what is in it, `hprof-cli histo` counts its objects",
+            "{} is a text report; `hprof-cli summary` shows what it contains, `hprof-cli histo` counts its objects",
             path.display()
         );
     }
@@ -86,8 +86,8 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
         headline,
     };
     let style = output::style(&args.output);
-    // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
-    // same in a mail. Programs have JSON and CSV.
+    // Tables in a pipe have long lines. This is one screen of sentences for people, which looks the same in a mail;
+    // programs read JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
     let width = usize::from(style.width.unwrap_or(WIDTH));
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
     }
-    // The headline has said the first, if there is one only.
+    // A single suspect is already in the headline.
     let sentences = facts.suspects.iter().take(SHOWN_SUSPECTS).filter(|_| facts.suspects.len() > 1);
     for sentence in sentences {
         above.push(Section::Line(String::new()));
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
     }
     let next = commands::lines(&facts.next, width);
     if !facts.overview.largest.is_empty() {
-        // Two lines of titles, one of what is left.
+        // Two header lines, and one for the omitted rows.
         let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
         let rows =
             if facts.suspects.is_empty() { usize::MAX } else { SCREEN.saturating_sub(used).max(MIN_ROWS) };
@@ -120,14 +120,14 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
 /// The one row.
 struct OverviewFacts {
     overview: Overview,
-    /// What is wrong, in a line.
+    /// One-line verdict.
     headline: String,
-    /// What accumulates, each in a sentence.
+    /// Accumulation points, one sentence each.
     suspects: Vec<String>,
     next: Vec<NextCommand>,
 }
 
-/// The lines above.
+/// Returns the lines above the sections.
 fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let info = &overview.info;
     let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.version.name().to_owned())];
@@ -177,17 +177,17 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    // The first begins with the name of a file, which is no name of a class.
+    // The first line starts with a file name, not a class name.
     lines.iter().map(|line| fit::end(line, width)).collect()
 }
 
-/// The main class of the program.
+/// Returns the main class of the program.
 fn command(overview: &Overview) -> Option<&str> {
     let command = property(overview, "sun.java.command")?.split_whitespace().next()?;
     Some(command).filter(|command| command.len() < 60)
 }
 
-/// `OpenJDK 17.0.15`.
+/// Returns the JVM's name and version: `OpenJDK 17.0.15`.
 fn jvm(overview: &Overview) -> Option<String> {
     let name = property(overview, "java.vm.name")?;
     let name =
@@ -204,7 +204,7 @@ fn property<'o>(overview: &'o Overview, key: &str) -> Option<&'o str> {
     properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// What looks odd.
+/// Returns the anomalies.
 fn odd(overview: &Overview) -> Vec<String> {
     let odd = &overview.odd;
     let mut all = Vec::new();
@@ -228,7 +228,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     all
 }
 
-/// How much is wasted, if it is much: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
+/// Returns the share of wasted memory if it is large: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
 fn wasted(overview: &Overview) -> Option<String> {
     let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.waste;
     let (kind, bytes) = kinds.iter().find(|(kind, _)| *kind != WasteKind::Unreachable)?;
@@ -241,7 +241,7 @@ fn wasted(overview: &Overview) -> Option<String> {
     })
 }
 
-/// The thread that ran out of memory, and its stack.
+/// Returns the thread that ran out of memory, with its stack.
 fn stack(overview: &Overview, width: usize) -> Vec<String> {
     let Some(thread) = &overview.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
@@ -267,7 +267,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, width)).collect()
 }
 
-/// Lines that a line takes.
+/// Returns the number of lines that a section takes.
 fn height(section: &Section, width: usize) -> usize {
     match section {
         Section::Line(text) => fit::wrap(&escape::text(text), width, 0).len().max(1),
@@ -381,7 +381,7 @@ fn columns() -> Columns<'static, OverviewFacts> {
     ])
 }
 
-/// Several texts in one cell of CSV.
+/// Joins several texts into one CSV cell.
 fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }

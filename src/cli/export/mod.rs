@@ -1,5 +1,5 @@
-//! `export`: the tables of dumps as files for other engines. [`directory_names`] makes names of directories,
-//! [`partition`] the directories, [`rows`] the answer.
+//! `export`: the tables of dumps as files for other engines. [`names`] builds directory names, [`partition`] the
+//! directories, [`rows`] the answer.
 
 mod directory_names;
 mod partition;
@@ -40,34 +40,34 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli export --schema
   duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
-/// The words of `--format`.
+/// Values of `--format`.
 const FORMAT: &[Keyword<FormatArg>] = &[
     ("parquet", FormatArg::Parquet, "Parquet, compressed: smallest, and engines skip what they do not need"),
     ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
     ("ndjson", FormatArg::NdJson, "A JSON object per line"),
 ];
 
-/// What is written if nothing is said: what the program can write.
+/// Default format, depending on the build.
 const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
 
-/// The words of `--strings`.
+/// Values of `--strings`.
 const STRINGS: &[Keyword<Strings>] = &[
-    ("none", Strings::None, "Nothing of them"),
+    ("none", Strings::None, "Neither texts nor hashes"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
 ];
 
-/// The words of `--report`.
+/// Values of `--report`.
 const REPORT: &[Keyword<hprof_report::Format>] = &[
     ("table", hprof_report::Format::Table, "Table for people"),
     ("json", hprof_report::Format::Json, "One JSON document"),
     ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
 ];
 
-/// The file that says that everything is there.
+/// File that marks the directory as complete.
 const SUCCESS: &str = "_SUCCESS";
 
-/// The column of hashes, which `--strings none` hides.
+/// Column of hashes, which `--strings none` hides.
 const HASH: &str = "hash";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ enum FormatArg {
     NdJson,
 }
 
-/// What is told of texts and values in the heap.
+/// How texts and values of the heap are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     None,
@@ -87,11 +87,11 @@ enum Strings {
 
 /// Write dumps as tables for other engines: Parquet, CSV, NDJSON
 ///
-/// Writes the tables that `sql` asks as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. A
-/// partition that exists already is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
-/// last, if all dumps were exported. One that cannot be read does not stop the others: the exit code is then 2, else 3 if
-/// a dump is damaged. The same dump gives the same bytes. Dumps hold secrets: without --strings text, columns that contain
-/// values of the heap are null. `--schema` describes the tables.
+/// Writes the tables of `sql` as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. An
+/// existing partition is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
+/// last, if all dumps were exported. A dump that cannot be read does not stop the others: the exit code is then 2,
+/// else 3 if a dump is damaged. The same dump always produces the same bytes. Dumps contain secrets: without
+/// --strings text, columns that contain values of the heap are null. `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema",
@@ -105,12 +105,12 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// Only these tables, by name; also names of classes, each of which is a table of its objects
-    /// [default: all but those of classes]
+    /// Only these tables, by name; a class name selects the table of its objects [default: all tables except those of
+    /// classes]
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', help_heading = "Filter")]
     tables: Vec<String>,
 
-    /// What to write of texts and values in the heap
+    /// How to write texts and values of the heap
     #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
     strings: Strings,
 
@@ -149,7 +149,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = ["output_dir", "tables", "name", "labels"], help_heading = "Output")]
     schema: bool,
 
-    /// Format of what is printed about the files
+    /// Output format of the answer about the files
     #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
     report: hprof_report::Format,
 
@@ -182,25 +182,25 @@ impl FormatArg {
 }
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
-    // One of them is there: it is required.
+    // clap requires one of them.
     let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print() };
     let format = args.format.format()?;
     let inputs = args.input.inputs();
     anyhow::ensure!(
         args.name.is_none() || inputs.len() == 1,
-        "--name is the name of one dump, and {} were given; omit it, or export them one by one",
+        "--name names one dump, but {} were given; omit it, or export them one by one",
         inputs.len()
     );
     let names = match &args.name {
         Some(name) if name.is_empty() => {
-            anyhow::bail!("--name is empty; omit it, or say how the dump is called")
+            anyhow::bail!("--name is empty; omit it, or give a name")
         }
         Some(name) => vec![name.clone()],
         None => directory_names::of_dumps(inputs.iter().map(Input::path)),
     };
     let mut given = HashSet::new();
     if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
-        anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
+        anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
     begin(to)?;
     let run = ExportRun { dumps: inputs.len(), args, to, format };
@@ -214,7 +214,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
                 exported.heap = Some(heap);
             }
             Err(error) => {
-                // The error of a dump tells its path; others may not.
+                // Only some errors contain the path of the dump.
                 let path = input.path().display().to_string();
                 let text = format!("{error:#}");
                 let error = if text.contains(&path) {
@@ -248,7 +248,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     )
 }
 
-/// Makes the directory, which is not complete from now on.
+/// Creates the directory and marks it as incomplete.
 fn begin(to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| {
         format!(
@@ -265,7 +265,7 @@ fn begin(to: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// A table that was asked for.
+/// A requested table.
 enum Asked<'a> {
     Named(String),
     OfClass(Box<dyn Table + 'a>),
@@ -287,7 +287,7 @@ impl Asked<'_> {
     }
 }
 
-/// What is the same for all dumps.
+/// State shared by all dumps.
 struct ExportRun<'a> {
     dumps: usize,
     args: &'a ExportArgs,
@@ -352,7 +352,7 @@ impl ExportRun<'_> {
         Ok((partitions, rows))
     }
 
-    /// The tables of classes that are asked for, and the others by name.
+    /// Returns the requested tables, by class or by name.
     fn tables<'a>(&self, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
         let mut asked: Vec<Asked<'a>> = Vec::new();
         for name in &self.args.tables {
@@ -365,7 +365,7 @@ impl ExportRun<'_> {
             }
             match tables.of_class(name) {
                 Ok(table) => asked.push(Asked::OfClass(table)),
-                // Of many programs not all have a class.
+                // With several programs, a class need not exist in all of them.
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
                         let path = tables.context().heap.path().display();
@@ -384,7 +384,7 @@ impl ExportRun<'_> {
 
     fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
         let shape = Shape::new(table.definition(), |name, is_secret| match self.args.strings {
-            // Also a field of that name in the table of a class: nothing is told rather than too much.
+            // Applies also to a field of that name in a class table: too little is better than too much.
             Strings::None => is_secret || name == HASH,
             Strings::Hash => is_secret,
             Strings::Text => false,

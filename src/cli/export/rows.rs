@@ -1,4 +1,4 @@
-//! What was written, as the answer of the command.
+//! The written files, as the answer of the command.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct ExportedTable {
 pub(super) struct ExportedDump {
     pub(super) one: OneDump,
     pub(super) name: String,
-    /// Why it was not exported.
+    /// Reason why it was not exported.
     pub(super) error: Option<String>,
     pub(super) rows: Vec<ExportedTable>,
 }
@@ -36,7 +36,7 @@ pub(super) struct ExportedDump {
 pub(super) struct Exported {
     pub(super) to: String,
     pub(super) dumps: Vec<ExportedDump>,
-    /// The last that could be read.
+    /// The last dump that could be read.
     pub(super) heap: Option<Arc<Heap>>,
 }
 
@@ -56,7 +56,7 @@ impl AnswerSource for Exported {
     }
 }
 
-/// Shows what was written.
+/// Shows the written files.
 pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyhow::Result<()> {
     let rows = || exported.dumps.iter().flat_map(|dump| &dump.rows);
     let mut answer = Answer::new(columns(), rows()).beside(&beside(), &exported);

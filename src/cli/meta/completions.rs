@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The argument with a hint of what its value is, if that is a path or anything without a list of values.
+/// Returns the argument with a completion hint, if its value is a path or has no list of values.
 ///
 /// With the hints that clap derives from types, the scripts offer file names for numbers and class names, and bash
 /// splits file names at spaces.
@@ -47,17 +47,18 @@ fn with_hint(arg: Arg) -> Arg {
     }
 }
 
-/// The script of clap_complete, mended.
+/// Returns the script of clap_complete with fixes.
 ///
-/// No setting of clap_complete 4.6.11 does any of this, and no later version is out. Where a later one has mended
-/// something, nothing is found here to replace.
+/// No setting of clap_complete 4.6.11 has the same effect, and there is no later version yet. Where a later version
+/// contains a fix, nothing is found to replace.
 fn mended(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script
-            // The name of the program has a hyphen: the loop over the words sets `cmd` to `hprof__cli__subcmd__histo`,
-            // but the case is named `hprof__subcmd__cli__subcmd__histo`: <https://github.com/clap-rs/clap/issues/6421>.
+            // The program's name contains a hyphen: the loop over the words sets `cmd` to
+            // `hprof__cli__subcmd__histo`, but the case is named `hprof__subcmd__cli__subcmd__histo`:
+            // <https://github.com/clap-rs/clap/issues/6421>.
             .replace("hprof__subcmd__cli", "hprof__cli")
-            // Where nothing is typed yet, options would keep bash from completing the names of dumps.
+            // Before anything is typed, options would keep bash from completing the names of dumps.
             .replace(
                 r#"compgen -W "${opts}""#,
                 r#"compgen -X "$([[ -n ${cur} ]] || echo '-*')" -W "${opts}""#,
@@ -67,7 +68,8 @@ fn mended(shell: Shell, script: String) -> String {
                 r#"prev="$3""#,
                 r#"prev="$3"; [[ ${prev} != "=" ]] || prev="${COMP_WORDS[COMP_CWORD-2]}""#,
             ),
-        // After `help` come names of commands, unless there was one: `help` is one itself, so none would ever come.
+        // After `help`, offer command names unless one was given: `help` is itself a command, so none would ever be
+        // offered.
         Shell::Fish => script.replace(r#" help" -f -a"#, r#"" -f -a"#),
         _ => script,
     }

@@ -1,4 +1,4 @@
-//! `instances`: the objects of some classes.
+//! `instances`: the instances of given classes.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
@@ -33,17 +33,17 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
-/// Characters of a text that rows are sorted by, in a table.
+/// Maximum number of characters of a sort text in a table.
 const TABLE_TEXT: usize = 40;
 
-/// What `--sort` means.
+/// Value of `--sort`.
 #[derive(Debug, Clone)]
 enum InstanceOrder {
     Key(SortBy),
     Field(SortField),
 }
 
-/// Reads the value of `--sort`.
+/// Parses the value of `--sort`.
 fn order(text: &str) -> Result<InstanceOrder, NoSortField> {
     match text {
         "retained" => Ok(InstanceOrder::Key(SortBy::Retained)),
@@ -102,7 +102,7 @@ pub(crate) struct InstancesArgs {
     output: Output,
 }
 
-/// What is known of an object, and the value that it is sorted by.
+/// Creates a row from an object and the value that it is sorted by.
 fn made(
     graph: &ObjectGraph,
     labels: &Labels<'_>,
@@ -115,9 +115,9 @@ fn made(
 /// Result of the query.
 struct InstancesResult {
     rows: LazyRows<ObjectIndex, (Row, Option<SortValue>)>,
-    /// How many there are without `--top`.
+    /// Number of matching objects, regardless of `--top`.
     total: u64,
-    /// Selections, by number, that no class matches.
+    /// Indices of selections that match no class.
     unmatched: Vec<usize>,
 }
 
@@ -198,7 +198,7 @@ fn ask(
     Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 
-/// Says what rows cannot.
+/// Notes what rows cannot show.
 fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
@@ -218,7 +218,7 @@ fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched
     }
 }
 
-/// A row, and its class.
+/// A row and its class.
 struct InstanceLine<'a> {
     row: Row,
     class: Option<&'a str>,
@@ -235,7 +235,7 @@ impl InstanceLine<'_> {
         }
     }
 
-    /// The same in a table, where texts are short.
+    /// Returns the sort value for a table, where texts are shortened.
     fn sort_cell(&self) -> String {
         match &self.value {
             None => String::new(),

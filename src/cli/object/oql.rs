@@ -1,4 +1,4 @@
-//! `oql`: queries in the language of Eclipse MAT.
+//! `oql`: queries in Eclipse MAT's query language.
 
 use std::path::PathBuf;
 
@@ -26,16 +26,17 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
       GROUP BY classof(s) ORDER BY count(*) DESC LIMIT 10'
   hprof-cli oql heap.hprof --file leaks.oql --format csv"#;
 
-/// Rows of a table when nothing is said.
+/// Default number of rows in a table.
 const DEFAULT_TOP: usize = 25;
-/// Elements of a list in a cell of a table.
+/// Maximum number of list elements in a table cell.
 const TABLE_ELEMENTS: usize = 5;
-/// Characters of a text in a cell of a table.
+/// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
-/// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
+/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// more.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// The help. It is no doc comment: what is in brackets there is a link.
+/// Help text. It is not a doc comment, where text in brackets would be a link.
 const ABOUT: &str = r#"Run an OQL query
 
 SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
@@ -106,14 +107,14 @@ pub(crate) fn run(args: &OqlArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Shows where an error is, and gives it back.
+/// Shows the position of an error and returns the error.
 fn say(error: QueryError) -> anyhow::Error {
     query_text::show_place(&error.query, error.column.saturating_sub(1));
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
-/// are written.
+/// Computes the first rows while the query runs, when a damaged index can still be noticed. Later rows are computed
+/// while they are written.
 fn first(args: &OqlArgs, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> {
     let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
     for row in found.rows(evaluator).take(made(args)) {
@@ -126,18 +127,19 @@ fn first(args: &OqlArgs, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Ro
     rows
 }
 
-/// Rows that are shown at most.
+/// Returns the maximum number of rows shown.
 fn most(args: &OqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
+/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
+/// rows were omitted.
 fn made(args: &OqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
-/// About what a row takes in memory.
+/// Estimates the memory of a row.
 fn row_bytes(row: &Row) -> usize {
     fn text(text: Option<&String>) -> usize {
         text.map_or(0, String::len)
@@ -169,7 +171,7 @@ fn show(args: &OqlArgs, session: &Session, found: &Found, first: Vec<Row>) -> an
         Some(names) => cell_columns(names, first.get(..most).unwrap_or(&first)),
     };
     let names = columns.fields().into_iter().map(|field| Value::Text(field.key.text)).collect();
-    // What was made is taken up again where it ended.
+    // The evaluation continues where the first rows ended.
     let made = first.len();
     let rows = first.into_iter().chain(found.rows_from(&evaluator, made));
     let mut answer =
@@ -184,7 +186,7 @@ fn show(args: &OqlArgs, session: &Session, found: &Found, first: Vec<Row>) -> an
     Ok(session.outcome(rows > 0))
 }
 
-/// The columns of rows that are objects.
+/// Returns the columns of rows that are objects.
 fn object_columns() -> Columns<'static, Row> {
     fn object(row: &Row) -> Option<&ObjectRow> {
         match row {
@@ -218,7 +220,8 @@ fn object_columns() -> Columns<'static, Row> {
     ])
 }
 
-/// The columns that a query names; in a table those that hold numbers only in the first rows stand on the right.
+/// Returns the columns that a query names; in a table, columns whose first rows contain only numbers are
+/// right-aligned.
 fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
     fn cell(row: &Row, at: usize) -> &Cell {
         match row {
@@ -230,7 +233,7 @@ fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
         |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
     let column = |(at, name): (usize, &String)| {
         let is_right = !first.is_empty() && first.iter().all(|row| is_number(cell(row, at)));
-        // Of objects the class's name is what tells most, of texts their start.
+        // For objects the class name at the end matters most, for texts the start.
         let is_object = first.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
         Column::of(Key::chosen(name.clone(), Kind::Any), move |row: &Row| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
@@ -242,7 +245,7 @@ fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
     Columns::new(names.iter().enumerate().map(column)).flat()
 }
 
-/// A cell as JSON has it.
+/// Converts a cell to a JSON value.
 fn value(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Null => Value::Null,
@@ -263,7 +266,7 @@ fn value(cell: &Cell) -> Value<'_> {
     }
 }
 
-/// A cell as CSV has it.
+/// Converts a cell to a CSV value.
 fn csv(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Text(text) => text.into(),
@@ -275,7 +278,7 @@ fn csv(cell: &Cell) -> Value<'_> {
     }
 }
 
-/// The key of an entry in a cell.
+/// Returns the key of a map entry in a cell.
 fn plain_key(key: &Cell) -> String {
     match key {
         Cell::Object(id, ..) => format!("{id:#x}"),
@@ -283,7 +286,7 @@ fn plain_key(key: &Cell) -> String {
     }
 }
 
-/// A cell of a table.
+/// Formats a cell for a table.
 fn plain(cell: &Cell, longest: usize) -> String {
     match cell {
         Cell::Null => String::new(),
@@ -303,7 +306,7 @@ fn plain(cell: &Cell, longest: usize) -> String {
     }
 }
 
-/// What stands beside the rows.
+/// Keys of the document besides its rows.
 struct OqlSummary {
     names: Vec<Value<'static>>,
     total: Option<u64>,
@@ -313,7 +316,7 @@ fn beside() -> Columns<'static, OqlSummary> {
     Columns::new([
         Column::of(names::COLUMNS, |beside: &OqlSummary| beside.names.clone().into()),
         Column::of(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
-            .or_null("it is known only once all rows are made"),
+            .or_null("known only after all rows are computed"),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! `refs`: what an object refers to, or what refers to it.
+//! `refs`: the references or referrers of an object.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
@@ -28,10 +28,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof com.acme.Registry
   hprof-cli refs heap.hprof 0x7c00012a8 --format json | jq -r '.rows[] | [.reference, .object] | @tsv'";
 
-/// Classes that are named when several match.
+/// Number of class names listed if several match.
 const NAMED: usize = 5;
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<GroupBy>] = &[("class", GroupBy::Class, "")];
 
 /// List the references or referrers of an object
@@ -78,24 +78,24 @@ impl RefsArgs {
     }
 }
 
-/// The object that was meant.
+/// Object that the argument selects.
 enum RefsTarget {
     Object(ObjectIndex),
-    /// None; with what is like it, in words.
+    /// No object; with a description of similar ones.
     None(String),
 }
 
 /// Result of the query.
 struct RefsResult {
     target: RefsTarget,
-    /// Rows, also those that `--top` leaves out.
+    /// Number of rows, including those that `--top` omits.
     total: u64,
-    /// The first of the rows.
+    /// The first rows.
     rows: Vec<Row>,
     groups: Vec<GroupRow>,
-    /// Why the object is a root, in words.
+    /// Description of the GC root, if the object is one.
     root: Option<String>,
-    /// Objects that refer to it as their class.
+    /// Number of objects that reference it as their class.
     instances: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &RefsArgs) -> anyhow::Result<Outcome> {
         show(args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
         let refs = Refs::new(&view);
-        // What was made is taken up again where it ended.
+        // Evaluation continues where the first rows ended.
         let made = first.len();
         let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
         let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.most());
@@ -161,7 +161,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -
     Ok(found)
 }
 
-/// Finds the object that is meant.
+/// Resolves the argument to an object.
 fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
     let (summary, text) = (heap.summary(), &object.text);
     match &object.what {
@@ -177,7 +177,7 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
             let mut found: Vec<(ObjectIndex, &str)> = matching
                 .filter_map(|(number, class)| Some((graph.class_object(number)?, summary.class_name(class))))
                 .collect();
-            // `HashMap` is java.util.HashMap, also if a class has a nested class of that name.
+            // `HashMap` is java.util.HashMap, even if a nested class has that name.
             if found.iter().any(|(_, name)| pattern.matches_as_written(name)) {
                 found.retain(|(_, name)| pattern.matches_as_written(name));
             }
@@ -189,7 +189,7 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
                         format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
                     });
                     let named: Vec<String> = named.collect();
-                    let more = if several.len() > NAMED { ", ..." } else { "" };
+                    let more = if several.len() > NAMED { ", …" } else { "" };
                     RefsTarget::None(format!(
                         "{} classes match {text}: name one, or the ID of its class object: {}{more}",
                         grouped(several.len() as u64),
@@ -208,14 +208,14 @@ fn no_class(summary: &Summary, text: &str) -> String {
     format!("no class object in the dump matches {text}; object IDs look like 0x7c00012a8{hint}")
 }
 
-/// Shows the empty answer of an object that was not found.
+/// Shows the empty answer if the object was not found.
 fn nothing<R>(args: &RefsArgs, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
     let answer =
         Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
     session.show("refs", &args.output, answer)
 }
 
-/// Shows rows or groups, and what is known of the object itself.
+/// Shows rows or groups, and facts about the object itself.
 fn show<R>(
     args: &RefsArgs,
     session: &Session,
@@ -238,14 +238,14 @@ fn show<R>(
     session.show("refs", &args.output, answer)
 }
 
-/// The keys beside the rows are made of this.
+/// Source of the keys besides the rows.
 struct RefsSummary<'a> {
     of: Step,
     direction: Direction,
     found: &'a RefsResult,
 }
 
-/// The object itself.
+/// Returns the column of the object itself.
 fn of<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
     let columns = Columns::new(object_columns::named(paths::named));
     Column::nested(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
@@ -271,11 +271,11 @@ fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
         Column::of(names::ROOT_TEXT, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
-        .or_null("it is no root, or without `--incoming`"),
+        .or_null("not a root, or without `--incoming`"),
         Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.instances).into()
         })
-        .or_null("it is no class object, or without `--incoming`"),
+        .or_null("not a class object, or without `--incoming`"),
     ])
 }
 
@@ -315,7 +315,7 @@ fn named(row: &Row) -> NamedObject<'_> {
     NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 
-/// Objects of a class, and its name.
+/// The objects of a class, and the class name.
 struct RefsGroupLine<'a> {
     row: &'a GroupRow,
     class: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! `strings`: what Strings say, which say the same, and who holds those.
+//! `strings`: String contents, duplicates, and the fields that reference them.
 
 use rayon::prelude::*;
 use regex::Regex;
@@ -29,13 +29,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof --min-length 10000 --sort length
   hprof-cli strings heap.hprof --duplicates --sort count --format json | jq '.rows[0].holders'";
 
-/// Characters of a text in a table when nothing is said.
+/// Default number of characters of a text in a table.
 pub(crate) const DEFAULT_CHARS: usize = 200;
-/// Rows that are made at a time, and characters of their texts.
+/// Rows computed at a time, and maximum number of characters of their texts.
 const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first, including arrays"),
     ("count", SortBy::Count, "Most copies first; with --duplicates"),
@@ -104,12 +104,12 @@ impl StringsArgs {
         limit(self.max_chars, self.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX)
     }
 
-    /// Why there are no rows.
+    /// Explains why there are no rows.
     fn why_nothing(&self) -> &'static str {
         let is_any = self.pattern.is_none() && self.min_length == 0 && self.max_length.is_none();
         match (self.duplicates, is_any, self.live) {
-            (true, true, _) => "no text is that of several Strings",
-            (true, false, _) => "no text that matches is that of several Strings",
+            (true, true, _) => "no String has duplicates",
+            (true, false, _) => "no matching String has duplicates",
             (false, true, true) => "the dump contains no reachable String",
             (false, true, false) => "the dump contains no String",
             (false, false, true) => "no reachable String matches",
@@ -139,8 +139,8 @@ impl StringsArgs {
 
 pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
     let question = args.question()?;
-    // Few rows are made here, where a damaged index is noticed and the question asked again. Many are made while they are
-    // written: all that they need is checked before.
+    // A few rows are computed here, where a damaged index can be noticed and the query repeated. Many are computed
+    // while they are written, after everything they need was checked.
     let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let found = strings::strings(heap.summary(), graph, bytes, &question)?;
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
         messages::line(
             "note",
             &format!(
-                "{} Strings have no text: their value is null, no array of characters, or not in the dump",
+                "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
                 grouped(found.totals.unreadable)
             ),
         );
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(rows > 0))
 }
 
-/// Makes some rows, with all threads.
+/// Computes some rows on all threads.
 fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
@@ -206,7 +206,7 @@ fn show(args: &StringsArgs, session: &Session, found: &Found, kept: Option<Vec<R
 }
 
 fn columns(rows: Rows) -> Columns<'static, Row> {
-    // Where a column stands differs, what it is does not.
+    // The position of these columns depends on the mode, their content does not.
     let object = || Column::of(names::OBJECT, |row: &Row| id(row.id)).header("object").place(4);
     let text = |name: Name| {
         Column::of(name, |row: &Row| Value::from(&row.text))
@@ -257,7 +257,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                 .csv(|row| holders_text(row).into())
                 .header("field, % of copies")
                 .fit(Fit::Shorten { priority: 1 })
-                // The table's last column may be shortened, this one must not be long.
+                // The last column of the table may be shortened, but this one must be short.
                 .cell(short_holder)
                 .place(5),
             ])
@@ -309,25 +309,26 @@ pub(crate) fn declared() -> Vec<Declared> {
         (
             "`--duplicates`",
             Rows::Duplicates,
-            "A row is a text that several Strings have. Texts are cut as above.",
+            "A row is the text of several Strings. Texts are shortened as above.",
         ),
     ];
     variants.map(declared).to_vec()
 }
 
-/// `com.acme.Order.currency 98.4%, java.lang.Object[][] 1.6%`: of how many of the copies that were looked at.
+/// Formats the holders, with the share of the sampled copies that each references: `com.acme.Order.currency 98.4%,
+/// java.lang.Object[][] 1.6%`.
 fn holders_text(row: &Row) -> String {
     let texts = row.holders.iter().map(|holder| holder_text(&holder.class, holder, row.sampled));
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// The first holder, without the packages of its class.
+/// Returns the first holder, without the package of its class.
 fn short_holder(row: &Row) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
     holder_text(class_names::simple(&first.class), first, row.sampled)
 }
 
-/// A holder, whose class is shown as `class`.
+/// Formats a holder, with its class shown as `class`.
 fn holder_text(class: &str, holder: &Holder, sampled: u64) -> String {
     let copies = percent(holder.copies, sampled);
     match holder.field.as_deref() {

@@ -1,8 +1,8 @@
-//! Pages: what a server shows in a browser, and what a report is put together from.
+//! Pages: the content that a server shows in a browser and that reports consist of.
 //!
-//! Every page is HTML that works without JavaScript; where there is JavaScript, a script adds to it. Pages are made of
-//! answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same path with
-//! `.json` is the document of the command. docs/pages.md lists them.
+//! Every page is HTML that works without JavaScript; where JavaScript is available, a script adds to it. Pages are
+//! built from answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same
+//! path with `.json` is the document of the command. docs/pages.md lists them.
 
 pub(crate) mod ask;
 pub(crate) mod assets;
@@ -37,14 +37,14 @@ use listings::Listing;
 use request::{MAX_TARGET, ReplyForm, Request};
 use site::{Has, Site};
 
-/// What a request gets.
+/// Response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
-    /// Shared: many clients may take long for one answer.
+    /// Shared: many clients may read one answer slowly.
     pub(crate) body: Arc<Vec<u8>>,
-    /// Where to go instead.
+    /// Redirect target.
     pub(crate) location: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Reply {
         Self { status: 303, content_type: HTML, body: Arc::default(), location: Some(location) }
     }
 
-    /// What is wrong, as JSON.
+    /// Returns an error as JSON.
     pub(crate) fn json_error(status: u16, failure: &Failure) -> Self {
         let document = serde_json::json!({ "error": failure.text, "hint": failure.hint });
         Self {
@@ -73,15 +73,15 @@ impl Reply {
     }
 }
 
-/// Whether what a path asks for may take longer than a look at some objects. It waits for its turn elsewhere, so that other
-/// pages need not wait for it.
+/// Returns whether answering a path may take longer than reading a few objects. Such questions have separate turns,
+/// so that other pages do not wait for them.
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
     match ReplyForm::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
         | "finalizers" | "loaders" => true,
-        // What is counted in the summary is at hand.
+        // Counts in the summary are available at once.
         "histo" => {
             query.contains("retained")
                 || query.contains("live")
@@ -121,7 +121,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     Reply::html(page.status, document)
 }
 
-/// The answer of a page for programs. What is wrong with it is told as `wants_json` says.
+/// Returns the answer of a page for programs. Errors are JSON if `wants_json` is set.
 fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     let (site, is_csv) = (request.site, request.form == ReplyForm::Csv);
     let tells_json = wants_json || !is_csv;
@@ -137,7 +137,7 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     }
 }
 
-/// No such page.
+/// Replies that the page does not exist.
 fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("no such page");
     if wants_json {
@@ -148,7 +148,7 @@ fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     Reply::html(404, frame::document(site, number, Has::UNKNOWN, &page))
 }
 
-/// The question whose answer is the page's, for programs.
+/// Returns the question whose answer is the page's, for programs.
 fn question(request: &Request<'_>) -> Option<Ask> {
     let is_top_asked = request.one("top").is_some();
     let ask = match request.page() {
@@ -190,7 +190,7 @@ fn page(request: &Request<'_>) -> Option<Page> {
     })
 }
 
-/// What a dump has pages about. It does not change.
+/// Returns the kinds of data for which a dump has pages. They do not change.
 pub(crate) fn has(request: &Request<'_>) -> Has {
     let known = request.site.has.get(request.number - 1);
     known.map_or_else(|| look(request), |known| *known.get_or_init(|| look(request)))
@@ -199,12 +199,12 @@ pub(crate) fn has(request: &Request<'_>) -> Has {
 fn look(request: &Request<'_>) -> Has {
     match request.ask("info").flag("quiet").json() {
         Ok((document, _)) => Has::told(&document),
-        // Only dumps have that: it is a text report, or nothing that can be opened.
+        // Only dumps have `info`: this is a text report, or cannot be opened.
         Err(_) => Has { heap: false, recording: true, objects: 0 },
     }
 }
 
-/// Objects that have a finalizer, by class: jhat's "Finalizer Summary".
+/// Returns the question about objects that have a finalizer, by class: jhat's "Finalizer Summary".
 fn finalizers(request: &Request<'_>) -> Ask {
     request.ask("oql").argument(
         "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \
@@ -216,15 +216,15 @@ fn finalizers_page(request: &Request<'_>) -> Page {
     let links = request.links();
     let waiting = request.ask("waste").option("kind", "finalizable");
     let body = html! {
-        p.dim { "Objects that a finalizer has to run for before they are freed." }
-        (frame::section("What waits in the queue", &waiting, &links))
-        (frame::section("What Finalizers refer to, by class", &finalizers(request), &links))
+        p.dim { "Objects whose finalizer must run before they are freed." }
+        (frame::section("Objects in the queue", &waiting, &links))
+        (frame::section("Objects with a finalizer, by class", &finalizers(request), &links))
         (frame::formats(request))
     };
     Page::new("finalizers", "Finalizers", body)
 }
 
-/// The page that lists the dumps of a server; `states` say how far each is.
+/// Renders the page that lists the dumps of a server; `states` describe their progress.
 pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
     let body = html! {
         table {

@@ -21,21 +21,21 @@ use super::frame::{self, Page};
 use super::object_links::{called as name_of, id as id_of, simple};
 use super::request::Request;
 
-/// Which picture.
+/// Kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PictureForm {
     Treemap,
     Icicle,
 }
 
-/// Of a picture beside other things.
+/// Size of a picture beside other content.
 pub(crate) const SMALL: Canvas = Canvas { width: 1180.0, height: 300.0 };
-/// Of a picture that has a page.
+/// Size of a picture on its own page.
 pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
-/// Areas of the pictures.
+/// Maximum number of areas in a picture.
 const AREAS: usize = 800;
 
-/// The same in a shell: the tree, two levels deep.
+/// Returns the question with the same content for a shell: the tree, two levels deep.
 pub(crate) fn ask(request: &Request<'_>) -> Ask {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
     match request.one("of") {
@@ -56,7 +56,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = ask(request);
     let body = html! {
         p.dim {
-            "Each box is an object, or objects of one class, and as large as what it retains. A click zooms. "
+            "Each box is an object, or the objects of one class; its area is the retained size. Click to zoom. "
             a href=(request.href(&format!("{}{query}", other.0))) { (other.1) } " · "
             a href=(request.href(&format!("dominators{query}"))) { "Tree" }
             @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::encoded(of)))) { "Object" } }
@@ -69,7 +69,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new(path, if form == PictureForm::Treemap { "Treemap" } else { "Icicle" }, body)
 }
 
-/// Where the picture is in the tree: the path of the zoom.
+/// Renders the position in the tree: the path of the zoom.
 fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
     use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
@@ -94,7 +94,7 @@ fn legend() -> Markup {
     }
 }
 
-/// The picture, in a frame that says what it is of.
+/// Renders the picture in a frame with a description.
 pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
     match area(request.site, request.dump, of) {
@@ -107,10 +107,10 @@ pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>,
     }
 }
 
-/// The areas of a picture, and the names of their classes.
+/// The areas of a picture, and their class names.
 type Picture = (Area, PictureNames);
 
-/// Names of the classes of a picture.
+/// Class names of a picture.
 pub(crate) struct PictureNames(Vec<String>);
 
 impl PictureNames {
@@ -119,7 +119,7 @@ impl PictureNames {
     }
 }
 
-/// The picture of an area. What leads to where it is already is no link.
+/// Draws the picture of an area. The current area is not a link to itself.
 pub(crate) fn figure_of(
     area: &Area,
     names: &PictureNames,
@@ -146,7 +146,7 @@ pub(crate) fn figure_of(
     }
 }
 
-/// The areas below an object, or all.
+/// Returns the areas below an object, or all.
 pub(crate) fn area(
     site: &super::site::Site,
     dump: &std::path::Path,
@@ -180,7 +180,7 @@ fn names(summary: &Summary) -> PictureNames {
     PictureNames(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
 }
 
-/// What an object of a picture is called: its class, or of a class object the class that it is.
+/// Returns the displayed name of an object: its class, or, for a class object, the class it represents.
 fn called(names: &PictureNames, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
     match represents {
         Some(of) => format!("class {}", simple(names.of(Some(of)))),
@@ -188,7 +188,7 @@ fn called(names: &PictureNames, class: Option<ClassNumber>, represents: Option<C
     }
 }
 
-/// An area as a box; boxes of what was merged lead to the object that they are below.
+/// Draws an area as a box; boxes of merged areas link to the object that they are below.
 fn node(
     area: &Area,
     names: &PictureNames,

@@ -1,4 +1,4 @@
-//! `convert`: a binary dump as the HPROF agent's text report.
+//! `convert`: converts a binary dump to the HPROF agent's text report.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report already: sites, traces, cpu, histo and the other commands read it as it is",
+            "{} is already a text report: sites, traces, cpu, histo and the other commands read it directly",
             path.display()
         );
     }
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
         sites: has(SectionArg::Sites),
         cpu: has(SectionArg::Cpu),
     };
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
     let heap = args.input.open_records()?;
     let sizes = args.layout.sizes(&heap);
@@ -129,6 +129,6 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     Ok(heap.outcome(true))
 }
 
-/// What has to be known of sites that nobody recorded.
-const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
-it holds, and as allocated counts what is there";
+/// Note about sites that nobody recorded.
+const OBJECT_SITES: &str =
+    "the dump records no allocation sites: they are counted over its objects, allocated = live";

@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof --group-by method --sort total
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("samples", SortBy::Samples, "Most samples first; for groups, by self samples"),
     ("total", SortBy::Total, "Most total samples first; with --group-by"),
@@ -34,10 +34,10 @@ const SORT: &[Keyword<SortBy>] = &[
     ("method", SortBy::Name, "By name of the method or group"),
 ];
 
-/// What a row stands for: a trace, or a group.
+/// Content of a row: a trace, or a group.
 type CpuGrouping = Option<GroupBy>;
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<CpuGrouping>] = &[
     ("trace", None, "Stack trace"),
     ("method", Some(GroupBy::Method), "Method, regardless of its callers"),
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Says that there are no samples, and what there is instead.
+/// Notes that there are no samples, with the data that exists instead.
 fn note(profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
         (true, _) => "the file contains CPU TIME: `hprof-cli cputime` shows it",
@@ -137,7 +137,7 @@ fn note(profile: &Profile, input: &RecordedInput) {
     input.hint(instead);
 }
 
-/// Says that there are samples, and none that matches.
+/// Notes that no sample matches.
 fn nothing(args: &CpuArgs, profile: &Profile, question: &Question, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
         no_match::note(&args.input, "sample", &question.filter, &profile.traces);
@@ -183,7 +183,7 @@ fn by_group(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The title of the column of methods.
+/// Title of the method column.
 const METHOD: &str = "method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row> {
@@ -255,7 +255,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "`--group-by trace`",
-            "The default. A row is a trace with CPU samples, most samples first. `frames` is there with `--stack` only; \
+            "The default. A row is a trace with CPU samples, most samples first. `frames` exists only with `--stack`; \
              in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
             columns(&Traces::default(), &StackArgs::ALL).fields(),
         ),

@@ -1,4 +1,4 @@
-//! `cputime`: CPU time that the agent measured, and calls.
+//! `cputime`: CPU times and calls that the agent measured.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt --method 'com.acme.**' --stack
   hprof-cli cputime java.prof --calls --sort time";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("time", SortBy::Time, "Most time first"),
     ("count", SortBy::Count, "Most calls first"),
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CputimeArgs) -> anyhow::Result<Outcome> {
     times::show(&args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
-/// Says that there is no such table, and what there is instead.
+/// Notes that the table is missing, with the data that exists instead.
 fn note(profile: &Profile, args: &CputimeArgs) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
@@ -100,7 +100,7 @@ fn note(profile: &Profile, args: &CputimeArgs) {
     args.input.hint(instead);
 }
 
-const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
 
 /// Shows the calls of cpu=old.
 fn show_calls(recorded: &Recorded, args: &CputimeArgs, question: &CallQuestion) -> anyhow::Result<Outcome> {
@@ -122,12 +122,12 @@ fn qualified(method: &Method) -> String {
     if method.class.is_empty() { method.name.clone() } else { format!("{}.{}", method.class, method.name) }
 }
 
-/// A method in a table.
+/// Formats a method for a table.
 fn name(method: Option<&Method>) -> String {
     method.map_or_else(|| "<unknown>".to_owned(), qualified)
 }
 
-/// Which of a call's methods.
+/// Selects one of a call's methods.
 type MethodOf<'a> = fn(&CallRow<'a>) -> Option<&'a Method>;
 
 fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
@@ -171,7 +171,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         Declared {
             command: "cputime",
             variant: "`--calls`",
-            about: "Of `cpu=old`, also without the option if the file holds nothing else. A row is a pair of methods, one \
+            about: "Of `cpu=old`, also without the option if the file contains nothing else. A row is a pair of methods, one \
                     of which called the other.",
             rows: call_columns().fields(),
             beside: beside_calls().fields(),

@@ -35,7 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
-/// The words of `--data`.
+/// Values of `--data`.
 const DATA: &[Keyword<Of>] = &[
     ("cpu", Of::Cpu, "CPU SAMPLES"),
     ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
@@ -43,11 +43,11 @@ const DATA: &[Keyword<Of>] = &[
     ("cputime", Of::CpuTime, "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee"),
 ];
 
-/// The words of `--unit`.
+/// Values of `--unit`.
 const UNIT: &[Keyword<SiteUnit>] =
     &[("bytes", SiteUnit::Bytes, "Bytes"), ("objects", SiteUnit::Objects, "Number of objects")];
 
-/// The words of `--colors`.
+/// Values of `--colors`.
 const COLORS: &[Keyword<Palette>] = &[
     ("hot", Palette::Hot, "Red to yellow"),
     ("mem", Palette::Mem, "Green to blue"),
@@ -73,11 +73,11 @@ pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Compare with this older dump, or recording: frames that weigh more in themselves are red, less are blue
+    /// Compare with this older dump, or recording: frames with more weight of their own are red, with less blue
     ///
-    /// Runs differ in length: weights of OLD are scaled to the total of the file, but for --data live. Generated
-    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of
-    /// OLD, then that of the file. What only OLD has is not in the SVG, which says how much it is.
+    /// Runs differ in length: weights of OLD are scaled to the total of the file, except with --data live. Generated
+    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of OLD,
+    /// then that of the file. Stacks that only OLD contains are not in the SVG, which states their share.
     #[arg(
         long,
         value_name = "OLD",
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
         "speedscope cannot show a difference: use --format svg or folded, or omit --baseline"
     );
     let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.of(old))];
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let paths: Vec<&Path> = inputs.iter().flatten().map(|input| input.input.path()).collect();
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
@@ -198,7 +198,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
             |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
         files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
+            args.input.note("the files have no data in common: neither samples nor times nor sites");
         }
         return Ok(outcome(false));
     };
@@ -225,7 +225,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     Ok(outcome(true))
 }
 
-/// A file, and what it holds.
+/// A file and its data.
 struct OpenedRecording {
     input: RecordedInput,
     recorded: Recorded,
@@ -237,14 +237,14 @@ impl OpenedRecording {
         let mut recorded = input.open(Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
-            // The objects themselves are the last resort, and part of what the file holds.
+            // The objects themselves are the last resort, and count as data of the file.
             input.count_sites(&mut recorded)?;
             held = stacks::held(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
 
-    /// Says that the file does not hold what was asked for, and what it holds.
+    /// Notes that the file lacks the requested data, with the data that it contains.
     fn say_nothing(&self, wanted: Option<Of>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
@@ -317,13 +317,13 @@ fn look(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> Look {
         hanging: args.reverse,
         scale: match of {
             Of::Cpu | Of::CpuTime | Of::Allocated => Scale::Normalized,
-            // What is alive does not depend on how long a program ran.
+            // Live data does not depend on how long a program ran.
             Of::Live => Scale::Absolute,
         },
     }
 }
 
-/// The file's name, without the names of folders, and what is shown.
+/// Returns the title: the file name without directories, and the data drawn.
 fn title(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
@@ -340,7 +340,7 @@ fn title(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> String {
     format!("{name}: {what}{}", compared.unwrap_or_default())
 }
 
-/// What has to be known of the picture.
+/// Prints notes about the picture.
 fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
     let note = |text: &str| messages::line("note", text);
     if let Some(path) = &args.output {
@@ -350,7 +350,7 @@ fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Pro
     if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
         let (gone, total) = (grouped(baseline.gone), grouped(baseline.total));
         note(&format!(
-            "{gone} of {total} {} of the baseline are of stacks with frames that the file does not have there",
+            "{gone} of {total} {} of the baseline belong to stacks that the file does not contain",
             stacks.measure.name()
         ));
     }

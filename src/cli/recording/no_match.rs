@@ -1,4 +1,4 @@
-//! What is said when nothing of a recording matches: which pattern matches nothing, and what is like it.
+//! Notes for recordings without a match: the patterns that match nothing, with suggestions.
 
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
@@ -7,19 +7,19 @@ use hprof_query::classes::suggestions;
 use hprof_query::recordings::profile::{Frame, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 
-/// Says that no row matches, `what` being a row, and what frames there are that are like those asked for.
+/// Notes that no row (named `what`) matches, with suggestions of similar frames.
 pub(super) fn note(input: &RecordedInput, what: &str, filter: &StackFilter, traces: &Traces) {
     input.note(&format!("no {what} matches"));
     patterns(input, filter, traces);
 }
 
-/// Says which patterns match nothing in any frame.
+/// Notes patterns that match nothing in any frame.
 pub(super) fn patterns(input: &RecordedInput, filter: &StackFilter, traces: &Traces) {
     classes(input, &filter.classes, || classes_of(traces));
     methods(input, &filter.methods, traces);
 }
 
-/// Says which patterns match none of the names.
+/// Notes patterns that match none of the names.
 pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
     input: &RecordedInput,
     patterns: &[ClassPattern],
@@ -30,7 +30,7 @@ pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
     }
 }
 
-/// Says which patterns match the method of no frame.
+/// Notes patterns that match no frame's method.
 fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
     if input.input.quiet || patterns.is_empty() {
         return;
@@ -45,7 +45,7 @@ fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
     }
 }
 
-/// The classes of all frames.
+/// Returns the classes of all frames.
 fn classes_of(traces: &Traces) -> impl Iterator<Item = &str> {
     traces.all_frames().filter_map(|frame| frame.class.as_deref())
 }

@@ -1,4 +1,4 @@
-//! `sites`: where objects were allocated.
+//! `sites`: allocation sites.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof 'byte[]' --method 'com.acme.**' --sort allocated
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("live", SortBy::Live, "Most live bytes first"),
     ("live-instances", SortBy::LiveInstances, "Most live instances first"),
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
     Ok(recorded.outcome(rows > 0))
 }
 
-/// Says that no site matches.
+/// Notes that no site matches.
 fn nothing(args: &SitesArgs, sites: &Sites, traces: &Traces) {
     let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
     no_match::note(&args.input, "allocation site", &filter, traces);
@@ -125,16 +125,16 @@ fn notes(recorded: &Recorded, args: &SitesArgs) {
     }
 }
 
-/// The title of the column of names.
+/// Title of the name column.
 const NAME: &str = "class and method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, Row<'a>> {
     let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
     let [live, live_instances, allocated, allocated_instances] = columns::allocated(None, sums);
-    // Over objects allocated is live: the columns would say the same twice.
+    // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_counted = counted.is_some();
-    // HotSpot gives all objects the trace 1, which is none.
+    // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
     let trace = |row: &Row<'a>| row.site.trace;
     let shown = |column: Column<'a, Row<'a>>, title, place| {
@@ -165,7 +165,7 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.site.trace)))
 }
 
-/// The sites of the file, and sums over those that match.
+/// The sites of the file, and totals of those that match.
 type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
 fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
@@ -201,7 +201,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
                 live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
-                `frames` is there with `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+                `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         beside: beside_columns().fields(),
     }]

@@ -1,4 +1,4 @@
-//! `summary`: what a profiler recorded, in figures.
+//! `summary`: counts of what a profiler recorded.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
@@ -54,21 +54,21 @@ pub(crate) fn run(args: &SummaryArgs) -> anyhow::Result<Outcome> {
     Ok(opened.outcome(true))
 }
 
-/// Figures, wherever they come from.
+/// Figures of a file in either format.
 struct RecordingFacts<'a> {
     profile: &'a Profile,
     recorded: summary::Recorded,
     heap: Option<HeapFacts>,
-    /// The run that was read, and runs in the file: of texts.
+    /// Number of the run that was read, and of runs in the file: text reports only.
     runs: Option<(u32, u32)>,
     not_understood: u64,
 }
 
-/// What the HEAP DUMP counts up to.
+/// Totals of a HEAP DUMP.
 #[derive(Clone, Copy)]
 struct HeapFacts {
     objects: u64,
-    /// As the first line of a text's HEAP DUMP states them.
+    /// Totals in the first line of a text report's HEAP DUMP.
     stated_objects: Option<u64>,
     stated_bytes: Option<u64>,
     /// Class objects.
@@ -77,7 +77,7 @@ struct HeapFacts {
 }
 
 impl<'a> RecordingFacts<'a> {
-    /// Returns whether there is a heap dump, and nothing that an agent recorded.
+    /// Returns whether there is a heap dump and nothing recorded by an agent.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
         let recorded = sites.is_some() || samples.is_some() || times.is_some();
@@ -147,9 +147,9 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         })
         .or_null("`cpu=old` states none"),
         Column::of(names::RUN, |facts: &RecordingFacts<'a>| facts.runs.map(|(run, _)| run).into())
-            .or_null("not a text"),
+            .or_null("in binary dumps"),
         Column::of(names::RUNS, |facts: &RecordingFacts<'a>| facts.runs.map(|(_, runs)| runs).into())
-            .or_null("not a text"),
+            .or_null("in binary dumps"),
         Column::records(
             names::HEAP_SUMMARIES,
             Columns::new(columns::allocated(None, sums)),
@@ -171,12 +171,12 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
-            .or_null("the file, or the run, holds none"),
+            .or_null("the file, or the run, contains none"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
 
-/// A table of the file: its rows, and the sum of what is declared.
+/// Returns the columns of a table of the file: number of rows, and declared totals.
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     name: Name,
     sum: Name,
@@ -186,7 +186,7 @@ fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
         Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
         Column::of(sum, |part: &(T, u64)| part.0.into()),
     ]);
-    Column::record(name, columns, of).or_null("the file holds none")
+    Column::record(name, columns, of).or_null("the file contains none")
 }
 
 fn sums(summary: &HeapSummary) -> Totals {
@@ -222,9 +222,9 @@ fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
         Column::of(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
         Column::of(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
         Column::of(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
         Column::of(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
     ])
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-/// The table: a figure a line.
+/// Returns the table, one figure per line.
 fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();
@@ -306,7 +306,7 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Bytes and objects in words.
+/// Formats bytes and objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
 }

@@ -1,4 +1,4 @@
-//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
+//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
 
 use crate::cli::Outcome;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
@@ -14,12 +14,12 @@ use hprof_report::number::grouped;
 use super::columns::{self, RecordingSummary};
 use super::no_match;
 
-/// What took the time.
+/// Kind of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeKind {
-    /// CPU TIME: methods.
+    /// CPU TIME of methods.
     CpuTime,
-    /// MONITOR TIME: threads that wait to enter monitors.
+    /// MONITOR TIME of threads that wait to enter monitors.
     Contention,
 }
 
@@ -31,7 +31,7 @@ impl TimeKind {
         }
     }
 
-    /// The title of the column of names.
+    /// Returns the title of the name column.
     fn title(self) -> &'static str {
         match self {
             Self::CpuTime => "method",
@@ -39,7 +39,7 @@ impl TimeKind {
         }
     }
 
-    /// What the file states.
+    /// Returns the times in the file.
     fn stated(self, profile: &Profile) -> Option<&Times> {
         match self {
             Self::CpuTime => profile.times.as_ref(),
@@ -79,7 +79,7 @@ pub(super) fn show(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The method as the row names it, or else the trace.
+/// Returns the method that the row names, or that of its trace.
 fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
     row.time.name.as_deref().or(row.method.as_deref())
 }
@@ -130,7 +130,7 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
         Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &RecordingSummary<Option<&'a Times>>| {
             beside.of.map(|stated| stated.total_ms).into()
         })
-        .or_null("the file holds no such times"),
+        .or_null("the file contains no such times"),
         columns::matching(),
         columns::left_out(),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
@@ -141,13 +141,12 @@ pub(super) fn declared(of: TimeKind) -> Declared {
     let (variant, about) = match of {
         TimeKind::CpuTime => (
             "",
-            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` is there with \
-             `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
         TimeKind::Contention => (
             "Contention",
-            "MONITOR TIME: the default if the file holds it. A row is a trace in which threads had to wait for a monitor. \
-             Rows are in the order of the file, which is by time. `frames` is there with `--stack` only; in CSV it is a \
+            "MONITOR TIME: the default if the file contains it. A row is a trace in which threads had to wait for a monitor. \
+             Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a \
              list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
     };

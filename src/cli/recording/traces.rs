@@ -27,9 +27,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli traces java.hprof --method 'com.acme.**' --depth 5
   hprof-cli traces heap.hprof --thread main --format json | jq '.rows[].frames'";
 
-/// Traces that a table shows by default.
+/// Default number of traces in a table.
 const DEFAULT_TOP: usize = 20;
-/// Columns of space before a frame.
+/// Indentation of a frame.
 const INDENT: usize = 4;
 
 /// List stack traces
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
     Ok(recorded.outcome(shown > 0))
 }
 
-/// A trace, the thread that it is of, and its frames.
+/// A trace, its thread and its frames.
 #[derive(Clone, Copy)]
 struct TraceLine<'a> {
     trace: &'a Trace,
@@ -134,7 +134,7 @@ struct FrameRow<'a> {
 }
 
 impl TraceLine<'_> {
-    /// The serial number of the thread, if the trace has one.
+    /// Returns the serial number of the thread, if the trace has one.
     fn serial(&self) -> Option<u32> {
         Some(self.trace.thread).filter(|thread| *thread != 0)
     }
@@ -153,7 +153,7 @@ impl TraceLine<'_> {
     }
 }
 
-/// What is known of the thread of a row's trace: its serial number and name.
+/// Returns the columns of the thread of a row's trace: its serial number and name.
 fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>) -> [Column<'a, R>; 2] {
     [
         Column::of(names::THREAD_SERIAL, move |row| serial(row).into())
@@ -170,7 +170,7 @@ fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
         serial,
         name,
         Column::of(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
-            .or_null("not stated; only texts state it"),
+            .or_null("not stated; only text reports state it"),
         stack::frames(|row: &TraceLine<'a>| row.stack),
         Column::of(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
     ])

@@ -1,4 +1,4 @@
-//! A report as one page: style within, no script, nothing from elsewhere, and not larger than what can be mailed.
+//! Reports as a single page: style included, no script, no external resources, and small enough for mail.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value as Json;
@@ -16,12 +16,12 @@ use hprof_report::grid::{Grid, Piece};
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::grouped;
 
-/// What stands beside the sections: style, head, and what is said of those that do not fit.
+/// Bytes reserved for everything but the sections: style, head, and notes about sections that do not fit.
 const MARGIN: usize = 64 << 10;
-/// Bytes of a cell of a report.
+/// Maximum number of bytes in a table cell.
 const MAX_CELL: usize = 400;
 
-/// A section that was asked, and can be shown with fewer rows.
+/// The answer of a section, which can be shown with fewer rows.
 struct Asked {
     section: Section,
     content: Content,
@@ -29,10 +29,10 @@ struct Asked {
 }
 
 enum Content {
-    /// Whatever its size is.
+    /// Markup of fixed size.
     Markup(Markup),
     Grids(Vec<Grid>),
-    /// Preorder of a tree.
+    /// A tree in preorder.
     Tree(Vec<Json>),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn report(
     let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
     let mut made = Vec::new();
     for (at, each) in asked.iter().enumerate() {
-        // What comes later has a right to its share.
+        // Later sections are entitled to their share.
         let share = room / (asked.len() - at).min(4);
         let (markup, is_whole) = fit(each, share);
         let length = markup.0.len();
@@ -60,7 +60,7 @@ pub(super) fn report(
     Ok(document)
 }
 
-/// A section with as many rows as there is room for.
+/// Renders a section with as many rows as fit.
 fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
     let mut rows = usize::MAX;
     for _ in 0..16 {
@@ -76,7 +76,7 @@ fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
     (html! { p { "It does not fit into a report." } }, false)
 }
 
-/// A section with so many rows of each table; and how many there are.
+/// Renders a section with at most `rows` rows per table; also returns the total number of rows.
 fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
     let links = Links::none();
     match &asked.content {
@@ -93,7 +93,7 @@ fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
     }
 }
 
-/// A grid with fewer rows and shorter cells.
+/// Returns a grid with fewer rows and shorter cells.
 fn cut(grid: &Grid, rows: usize) -> Grid {
     let mut grid = grid.clone();
     let left_out = grid.rows.len().saturating_sub(rows) as u64;
@@ -105,7 +105,7 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
     for line in grid.rows.iter_mut().flat_map(|row| &mut row.below) {
         shorten(&mut line.text);
     }
-    // Commands to type next are for a terminal.
+    // Suggested commands are for a terminal.
     grid.under.retain(|piece| !matches!(piece, Piece::Commands(_)));
     if left_out > 0 {
         let (more, what) = grid.more.unwrap_or((Some(0), "rows"));
@@ -131,7 +131,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
         (Section::Overview | Section::Suspects, _) if !about.has.heap => {
-            Content::Markup(html! { p { "There is no heap in it." } })
+            Content::Markup(html! { p { "The file contains no heap." } })
         }
         (Section::Overview, _) => Content::Markup(concluded(conclusions.overview(), facts)),
         (Section::Suspects, _) => Content::Markup(concluded(conclusions.leaks(), suspects_of)),
@@ -164,7 +164,7 @@ fn grids(asks: &[Ask]) -> Content {
     Content::Grids(grids)
 }
 
-/// What a section makes of a document, or why there is none.
+/// Renders a document, or the reason why it is missing.
 fn concluded(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
     match document {
         Ok(document) => show(document),
@@ -185,7 +185,7 @@ fn facts(document: &Json) -> Markup {
     }
 }
 
-/// Suspects that are shown.
+/// Maximum number of suspects shown.
 const SUSPECTS: usize = 12;
 
 fn suspects_of(document: &Json) -> Markup {
@@ -220,7 +220,7 @@ fn flames(ask: &Ask) -> Markup {
     }
 }
 
-/// Nodes in preorder as lists that open.
+/// Renders nodes in preorder as nested lists that open.
 fn tree(nodes: &[Json]) -> Markup {
     let Some(first) = nodes.first() else { return html! {} };
     let depth = first.number(names::DEPTH).unwrap_or_default();
@@ -275,7 +275,7 @@ fn document(
                     h1 { (title) }
                     @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
                     @if about.hides_values {
-                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
+                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
                     } @else {
                         p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
                     }
@@ -292,7 +292,7 @@ fn document(
                         section id=(asked.section.anchor()) {
                             h2 { (asked.section.title()) }
                             (markup)
-                            @if !is_whole { p.dim { "Not all of it fits into a report; this shows it:" } }
+                            @if !is_whole { p.dim { "The report does not contain everything; these commands show the rest:" } }
                             @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
                         }
                     }

@@ -1,4 +1,4 @@
-//! `report`: one file that says what is in a heap, to be sent.
+//! `report`: a self-contained file about a heap, for sharing.
 
 mod conclusions;
 mod html;
@@ -32,21 +32,21 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli report heap.hprof --format markdown --sections overview,suspects
   hprof-cli report heap.hprof --format json -o report.json";
 
-/// Bytes of an HTML report at most: what is mailed has to arrive.
+/// Maximum size of an HTML report: larger files are rejected by mail servers.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Write one file that says what is in a heap, to be sent
+/// Write a self-contained report about a heap, for sharing
 ///
-/// The file needs no network and no server; it has at most 1 MiB, and says what was left out and which
-/// command shows it. Dumps contain secrets, and so does the report: --no-values leaves out what objects
-/// hold, texts, numbers, map keys, names of threads and class loaders, properties and arguments.
+/// The file needs no network and no server. It has at most 1 MiB; it says what was omitted and which command shows
+/// it. Dumps contain secrets, and so does the report: --no-values omits the contents of objects: strings, numbers,
+/// map keys, names of threads and class loaders, properties and arguments.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Compare with this older dump: the report says what grew
+    /// Compare with this older dump: adds a section about growth
     #[arg(
         long,
         alias = "compare",
@@ -60,7 +60,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
 
-    /// Leave out what objects hold: texts, numbers, map keys, names of threads and class loaders, properties, arguments
+    /// Omit the contents of objects: strings, numbers, map keys, names of threads and class loaders, properties,
+    /// arguments
     #[arg(long, help_heading = "Output")]
     no_values: bool,
 
@@ -83,13 +84,13 @@ enum Format {
     Json,
 }
 
-/// What a report is about.
+/// Facts about the file.
 struct About {
     site: Site,
     hides_values: bool,
     has: Has,
     is_damaged: bool,
-    /// What is wrong with the file, in sentences.
+    /// Damage to the file, in sentences.
     damage: Vec<String>,
 }
 
@@ -98,7 +99,7 @@ impl About {
         self.site.dumps.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// Keeps what was said of damage, and says it on stderr too.
+    /// Stores notes about damage, and also prints them to stderr.
     fn told(&mut self, notes: &[Note]) {
         for note in notes.iter().filter(|note| note.kind == "warning") {
             messages::line(note.kind, &note.text);
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
         "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
     );
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.baseline.as_deref()).collect();
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
     desk::set_up(None, args.no_values);
     let about = about(args)?;
@@ -125,14 +126,14 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
         if args.no_values && args.sections.contains(&Section::Strings) {
-            anyhow::bail!("the section strings has nothing but values; omit it, or --no-values");
+            anyhow::bail!("the section strings consists only of values; omit it, or --no-values");
         }
         args.sections.clone()
     };
     if !about.hides_values && !args.input.quiet {
         messages::line(
             "note",
-            "the report contains texts of the heap, which may be secret; --no-values leaves them out",
+            "the report contains texts of the heap, which may be secret; --no-values omits them",
         );
     }
     let conclusions = Conclusions::new(&about, &wanted);
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     Ok(if about.is_damaged || desk::saw_damage() { Outcome::Damaged } else { Outcome::Fine })
 }
 
-/// Looks what is in the file. What cannot be opened ends here.
+/// Determines the contents of the file. Fails if it cannot be opened.
 fn about(args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let mut about = About {
@@ -172,7 +173,7 @@ fn about(args: &ReportArgs) -> anyhow::Result<About> {
             about.has = Has::told(&document);
             about.is_damaged = document.dump().is(names::IS_DAMAGED);
         }
-        // A text report has no `info`; whatever else it is ends here.
+        // A text report has no `info`; any other file fails here.
         Err(_) => match about.ask("summary").json() {
             Ok((document, notes)) => {
                 about.told(&notes);
@@ -187,7 +188,7 @@ fn about(args: &ReportArgs) -> anyhow::Result<About> {
     Ok(about)
 }
 
-/// One document of the documents of all sections.
+/// Returns one document that contains the documents of all sections.
 fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     let mut dump = serde_json::Value::Null;

@@ -1,4 +1,4 @@
-//! `retained`: what some objects retain together.
+//! `retained`: the retained size of a set of objects.
 
 use roaring::RoaringBitmap;
 
@@ -23,10 +23,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Compute the retained size of a set of objects
 ///
-/// The retained size is what is freed if all objects of the set are freed together. Two caches that
-/// share their values retain the values together, although neither retains them alone; `dominators` and
-/// `histo --retained` do not count such values. With several selections, the last row is the retained
-/// size of all of them together. Exact: it is what no GC root leads to without the set.
+/// The retained size is what is freed if all objects of the set are freed together. Two caches that share their
+/// values retain the values together, although neither retains them alone; `dominators` and `histo --retained` do not
+/// count such values. With several selections, the last row is the retained size of all of them together. Exact: it
+/// counts what would be unreachable without the set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetainedArgs {
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<Outcome> {
 fn show(args: &RetainedArgs, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
     let together = || RetainedLine { selection: None, retained: total };
-    // What several retain together does not follow from the rows.
+    // The retained size of several selections together does not follow from their rows.
     let last = (rows.len() > 1 && args.output.format() == Format::Csv).then(together);
     let lines = args.selections.iter().zip(rows);
     let lines =
@@ -82,7 +82,7 @@ fn show(args: &RetainedArgs, session: &Session, rows: &[Retained], total: Retain
     session.show("retained", &args.output, answer)
 }
 
-/// Says what a row cannot.
+/// Notes what a row cannot show.
 fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
     if quiet {
         return;
@@ -102,7 +102,7 @@ fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) 
     }
 }
 
-/// What a selection retains, or `None`: all of them together.
+/// Retained set of a selection, or, if `None`, of all of them together.
 struct RetainedLine<'a> {
     selection: Option<&'a str>,
     retained: Retained,

@@ -1,4 +1,4 @@
-//! `roots`: the GC roots, and what they hold.
+//! `roots`: the GC roots and their retained sizes.
 
 use hprof_index::Quiet;
 use hprof_index::objects::roots::Roots;
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof --thread main --top 0
   hprof-cli roots heap.hprof --format json | jq '.counts_by_kind'";
 
-/// Characters of a thread's name in a table.
+/// Maximum width of a thread's name in a table.
 const THREAD_WIDTH: usize = 28;
 
 /// List the GC roots
@@ -56,7 +56,7 @@ pub(crate) struct RootsArgs {
     output: Output,
 }
 
-/// Reads a kind: `jni-global`, or as it is shown, `JNI global`.
+/// Parses a kind: `jni-global`, or in the form of output, `JNI global`.
 pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     let option = |kind: RootKind| kind.name().to_lowercase().replace(' ', "-");
     let wanted = text.to_lowercase().replace([' ', '_'], "-");
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(rows > 0))
 }
 
-/// Says why there are no rows.
+/// Notes why there are no rows.
 fn nothing(args: &RootsArgs, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
@@ -123,7 +123,7 @@ fn nothing(args: &RootsArgs, session: &Session, found: &roots::Answer) -> anyhow
 
 const NONE: &str = "the dump names no GC root";
 
-/// Says what is odd about the roots.
+/// Notes anomalies of the roots.
 fn notes(roots: &Roots) {
     let note = |text: &str| messages::line("note", text);
     if roots.missing_objects > 0 {
@@ -137,7 +137,7 @@ fn notes(roots: &Roots) {
     }
 }
 
-/// A row, and its class.
+/// A row and its class.
 struct RootLine<'a> {
     row: &'a Row,
     class: Option<&'a str>,
@@ -184,7 +184,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, RootLine<'a>> {
     ])
 }
 
-/// The keys beside the rows are made of this.
+/// Source of the keys besides the rows.
 struct RootsSummary<'a> {
     found: &'a roots::Answer,
     roots: &'a Roots,
@@ -205,7 +205,7 @@ fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
     ])
 }
 
-/// Columns of all roots of a kind.
+/// Returns the columns of root kinds.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
     Columns::new([
         Column::of(names::KIND, |row: &KindRow| row.kind.name().into())
@@ -231,7 +231,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-/// A thread's name in a table.
+/// Formats a thread's name for a table.
 fn thread_name(thread: &Thread) -> String {
     match thread.name.as_deref().filter(|name| !name.is_empty()) {
         None => format!("{:#x}", thread.id),

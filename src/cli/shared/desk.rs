@@ -1,10 +1,10 @@
 //! Where dumps come from and where answers go.
 //!
-//! In a shell a command opens its dump, writes its answer to stdout and what else there is to say to stderr. While a page
-//! is made, a *desk* stands in for the shell on this thread: dumps stay open from one question to the next, and answers,
-//! notes and progress go to whoever asked. Commands do not notice; what they have in common ([`super::args`],
-//! [`super::session`], [`super::output`], [`super::messages`], [`super::terminal::progress_bar`]) asks here. A thread has one, as a
-//! process has one stdout.
+//! In a shell, a command opens its dump, writes its answer to stdout and its notes to stderr. While a page is built,
+//! a *desk* replaces the shell on this thread: dumps stay open between queries, and answers, notes and progress go to
+//! the caller. Commands are unaware of it; the code that they share ([`super::args`], [`super::session`],
+//! [`super::output`], [`super::messages`], [`super::terminal::progress_bar`]) checks for a desk. A thread has one
+//! desk, as a process has one stdout.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use std::sync::Arc;
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_report::grid::Grid;
 
-/// In which form answers are wanted.
+/// Form of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerForm {
-    /// As grids, to be shown on a page.
+    /// Grids, to be shown on a page.
     Grid,
     /// As the bytes that stdout would get.
     Bytes,
 }
 
-/// What stderr would get: its kind, such as `note`, and a text that is not escaped yet.
+/// A line for stderr: its kind, such as `note`, and the unescaped text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
 }
 
-/// What a command had to say.
+/// Output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) grids: Vec<Grid>,
@@ -37,7 +37,7 @@ pub(crate) struct Said {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Receives progress; shared with the threads that work.
+/// Receives progress; shared with worker threads.
 pub(crate) type Watcher = Arc<dyn Progress + Send + Sync>;
 
 /// A dump that stays open.
@@ -48,18 +48,18 @@ struct OpenDump {
     graph: Option<Arc<ObjectGraph>>,
 }
 
-/// Dumps that stay open, and who watches.
+/// Open dumps and the progress watcher.
 pub(crate) struct Desk {
     open: Vec<OpenDump>,
     watcher: Option<Watcher>,
-    /// Whether nothing is told of what objects hold.
+    /// Whether values of objects are hidden.
     hides_values: bool,
-    /// Whether an answer was one of a damaged dump.
+    /// Whether an answer came from a damaged dump.
     saw_damage: bool,
     asked: Option<(AnswerForm, usize, Said)>,
 }
 
-/// Dumps that stay open at once. What is asked of more opens again.
+/// Maximum number of dumps kept open. Others are opened for each query.
 const MAX_OPEN: usize = 8;
 
 thread_local! {
@@ -70,12 +70,12 @@ fn with<T>(ask: impl FnOnce(&mut Desk) -> Option<T>) -> Option<T> {
     DESK.with_borrow_mut(|desk| desk.as_mut().and_then(ask))
 }
 
-/// Sets up a desk for this thread, for good.
+/// Sets up a permanent desk for this thread.
 pub(crate) fn set_up(watcher: Option<Watcher>, hides_values: bool) {
     DESK.set(Some(Desk { open: Vec::new(), watcher, hides_values, saw_damage: false, asked: None }));
 }
 
-/// Runs a command and returns what it had to say. At most `limit` bytes of an answer are taken.
+/// Runs a command and returns its output. An answer is limited to `limit` bytes.
 pub(crate) fn listen<T>(form: AnswerForm, limit: usize, run: impl FnOnce() -> T) -> (T, Said) {
     with(|desk| desk.asked.replace((form, limit, Said::default())));
     let done = run();
@@ -83,7 +83,7 @@ pub(crate) fn listen<T>(form: AnswerForm, limit: usize, run: impl FnOnce() -> T)
     (done, said)
 }
 
-/// The form in which the answer is wanted, if it does not go to stdout.
+/// Returns the form of the answer if it does not go to stdout.
 pub(crate) fn form() -> Option<AnswerForm> {
     with(|desk| desk.asked.as_ref().map(|(form, ..)| *form))
 }
@@ -97,7 +97,7 @@ pub(crate) fn grid(grid: Grid) {
     say(|said| said.grids.push(grid));
 }
 
-/// Takes a note; `false` if it goes to stderr.
+/// Takes a note; returns `false` if it goes to stderr.
 pub(crate) fn note(kind: &'static str, text: &str) -> bool {
     let is_taken = form().is_some();
     say(|said| said.notes.push(Note { kind, text: text.to_owned() }));
@@ -107,7 +107,8 @@ pub(crate) fn note(kind: &'static str, text: &str) -> bool {
 /// Takes bytes.
 ///
 /// # Errors
-/// If there are too many.
+///
+/// If the limit is exceeded.
 pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
     let fits = with(|desk| {
         let (_, limit, said) = desk.asked.as_mut()?;
@@ -125,12 +126,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether nothing is told of what objects hold.
+/// Returns whether values of objects are hidden.
 pub(crate) fn hides_values() -> bool {
     with(|desk| Some(desk.hides_values)).unwrap_or_default()
 }
 
-/// Remembers that an answer was one of a damaged dump.
+/// Records that an answer came from a damaged dump.
 pub(crate) fn see_damage() {
     with(|desk| {
         desk.saw_damage = true;
@@ -138,22 +139,22 @@ pub(crate) fn see_damage() {
     });
 }
 
-/// Whether an answer was one of a damaged dump.
+/// Returns whether an answer came from a damaged dump.
 pub(crate) fn saw_damage() -> bool {
     with(|desk| Some(desk.saw_damage)).unwrap_or_default()
 }
 
-/// Who watches what takes long.
+/// Returns the progress watcher.
 pub(crate) fn watcher() -> Option<Watcher> {
     with(|desk| desk.watcher.clone())
 }
 
-/// A dump that is open already.
+/// Returns a dump that is already open.
 pub(crate) fn heap(path: &Path, options: &Options) -> Option<Arc<Heap>> {
     with(|desk| desk.find(path, options).map(|open| open.heap.clone()))
 }
 
-/// The same, with its graph.
+/// Returns a dump that is already open with its graph.
 pub(crate) fn with_graph(path: &Path, options: &Options) -> Option<(Arc<Heap>, Arc<ObjectGraph>)> {
     with(|desk| {
         let open = desk.find(path, options)?;
@@ -174,7 +175,7 @@ pub(crate) fn keep(path: &Path, options: &Options, heap: &Arc<Heap>, graph: Opti
     });
 }
 
-/// Keeps a dump open no longer: its index is damaged.
+/// Closes a dump whose index is damaged.
 pub(crate) fn forget(path: &Path, options: &Options) {
     with(|desk| {
         desk.forget(path, options);

@@ -1,11 +1,11 @@
-//! What holds much of a heap, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
+//! Descriptions of big objects: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
 use hprof_parser::names;
 use hprof_query::leaks::holders::{Field, Held, Holder, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
-/// What holds much, in so many columns: packages are left out before names are cut.
+/// Describes a big object within `room` columns: packages are omitted before names are shortened.
 pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
     let fits = |text: &String| text.chars().count() <= room;
     let mut forms =
@@ -13,14 +13,14 @@ pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
     if let Some(form) = forms.find(fits) {
         return form;
     }
-    // Where threads are tells more than half a name of what they hold.
+    // The place of the threads says more than half of a content's name.
     let without = (holder.threads.is_some()).then(|| Holder { held: None, ..holder.clone() });
     let shown = without.as_ref().unwrap_or(holder);
     cut(&text(shown, [true, true]), room)
 }
 
-/// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
-/// holds it, and of what it holds.
+/// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; optionally without the
+/// packages of the holder and of its content.
 pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
     let many = match holder.instances {
@@ -52,7 +52,7 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
     text + &held(holder, is_short_held)
 }
 
-/// Threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
+/// Describes threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
 pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     let kind = if place.is_virtual { "virtual threads" } else { "threads" };
     let name = place.name.as_ref().map(|name| format!(" {}", escape::quoted(name))).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     format!("{kind}{name}{}", method.unwrap_or_default())
 }
 
-/// What it holds.
+/// Describes the content.
 fn held(holder: &Holder, is_short: bool) -> String {
     let Some(Held { objects, class, is_mostly, is_soft, .. }) = &holder.held else { return String::new() };
     let soft = if *is_soft { " (soft)" } else { "" };
@@ -80,7 +80,7 @@ fn held(holder: &Holder, is_short: bool) -> String {
     }
 }
 
-/// A text in so many columns, in ASCII if it is itself.
+/// Shortens a text to `room` columns, with `...`: the overview is ASCII if the names in it are, to look the same in a mail.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if fit::width(text) <= room {
         return text.to_owned();
@@ -88,7 +88,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     fit::names(text, room.saturating_sub(2)).replace('…', "...")
 }
 
-/// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
+/// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.
 pub(crate) fn simple(class: &str, is_short: bool) -> &str {
     let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
     if is_known || is_short { names::simple(class) } else { class }

@@ -1,4 +1,4 @@
-//! What goes to stderr: errors, warnings, notes. One line what and where, one line what to do next.
+//! Messages on stderr: errors, warnings, notes. One line says what and where, the next what to do.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,10 +19,10 @@ use hprof_report::{escape, fit};
 
 use super::{advice, desk, object, spool, terminal};
 
-/// Problems that are shown; `info` lists all.
+/// Maximum number of problems shown; `info` lists all.
 const SHOWN: usize = 5;
 
-/// Says why the program ends.
+/// Prints the error that ends the program.
 pub(crate) fn error(error: &anyhow::Error) {
     line("error", &format!("{error:#}"));
     if let Some(advice) = advice::of(error) {
@@ -30,12 +30,11 @@ pub(crate) fn error(error: &anyhow::Error) {
     }
 }
 
-/// Shows what clap says instead of a command: help and version on stdout; on stderr what is wrong with the arguments, which
-/// begins as all errors do.
+/// Prints clap's output: help and version to stdout; errors about arguments to stderr, in the form of all errors.
 pub(crate) fn usage(error: &clap::Error) {
     let text = error.render();
     let plain = text.to_string();
-    // A closed pipe is no error. Where nothing at all is asked for, clap shows the help on stderr.
+    // A closed pipe is not an error. Without arguments, clap prints the help to stderr.
     if !plain.starts_with("error: ") {
         let _ = error.print();
         return;
@@ -48,11 +47,11 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Says what there is to say of an opened dump, apart from the answer.
+/// Prints notes about an opened dump.
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {
         heap.notes().iter().for_each(|note| line("note", note));
-        // What is made of a pipe is gone when this ends: there is nothing to remove.
+        // The copy of a pipe is removed at the end: there is nothing for the user to remove.
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
@@ -78,7 +77,7 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
     );
 }
 
-/// What was read of a damaged dump, and what is lost, in one line.
+/// Summarizes in one line what was read of a damaged dump and what is lost.
 pub(crate) fn account(heap: &Heap) -> String {
     let Extent { account, missing, retained } = Extent::of(heap);
     let read = grouped(account.read_bytes());
@@ -111,7 +110,7 @@ pub(crate) fn account(heap: &Heap) -> String {
     text
 }
 
-/// Says that a dump holds no heap dump, if so.
+/// Notes if a file contains no heap dump.
 pub(crate) fn about_no_heap(heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
@@ -119,12 +118,12 @@ pub(crate) fn about_no_heap(heap: &Heap) {
     }
 }
 
-/// Says that no object has an ID, and which are the nearest.
+/// Notes that no object has an ID, with the nearest IDs.
 pub(crate) fn about_no_object(path: &Path, graph: &ObjectGraph, id: ObjectId) {
     line("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
 }
 
-/// Says that no class matches a selection, and which there are.
+/// Notes that no class matches a selection, with suggestions.
 pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
     line("note", &format!("no class with objects matches {}", selection.text));
     let class = summary.classes().iter().find(|class| match &selection.what {
@@ -142,8 +141,8 @@ pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
     suggest(&suggestions::class_names(summary, &selection.text));
 }
 
-/// Says which patterns match none of the classes that are named, and what may have been meant; of a pattern that is a file
-/// `arguments` says what the command takes. Returns how many match none.
+/// Notes patterns that match none of the classes given, with suggestions; for a pattern that is a file, `arguments`
+/// says what the command takes. Returns the number of patterns without a match.
 pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     patterns: &[ClassPattern],
     arguments: &str,
@@ -163,7 +162,7 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     count
 }
 
-/// Says that no thread is as it was asked for, and which are like it.
+/// Notes that no thread matches, with suggestions.
 pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option<&ThreadPattern>) {
     if found.threads == 0 {
         return line("note", "the dump contains no threads");
@@ -181,7 +180,7 @@ pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option
     suggest(&suggested);
 }
 
-/// Offers threads that were started, if none has the name that is wanted.
+/// Suggests started threads if none has the requested name.
 pub(crate) fn about_started(quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
     let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
     let names = || started.iter().map(|thread| thread.name.as_str());
@@ -190,15 +189,14 @@ pub(crate) fn about_started(quiet: bool, wanted: &ThreadPattern, started: &[Star
     }
 }
 
-/// Offers what may have been meant.
+/// Prints "did you mean" with suggestions.
 pub(crate) fn suggest(names: &[impl AsRef<str>]) {
     if !names.is_empty() {
         line("hint", &suggestions::did_you_mean(names));
     }
 }
 
-/// Writes a line to stderr, as several if the terminal is narrower. What it quotes from a dump or from the file system is
-/// escaped.
+/// Writes a line to stderr, wrapped to the width of the terminal. Text from a dump or the file system is escaped.
 pub(crate) fn line(kind: &'static str, text: &str) {
     if desk::note(kind, text) {
         return;
@@ -213,7 +211,6 @@ pub(crate) fn line(kind: &'static str, text: &str) {
     };
     let paint = |line: String| if style.color { ink.paint(&line) } else { line };
     let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
-    // A closed stderr must not change the answer.
-    // In one piece: other processes may write to the same place.
+    // A closed stderr must not change the answer. Written in one call: other processes may write to the same place.
     let _ = io::stderr().write_all(lines.as_bytes());
 }

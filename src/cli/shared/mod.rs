@@ -1,4 +1,4 @@
-//! What commands share: arguments, opening, stdout and stderr.
+//! Code that commands share: arguments, opening, stdout and stderr.
 
 pub(crate) mod advice;
 pub(crate) mod args;

@@ -1,4 +1,4 @@
-//! Queries as text: from a file or from stdin, and the place of what is wrong with them.
+//! Query text: reading it from a file or stdin, and showing the position of an error.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::messages;
 use hprof_report::escape;
 
-/// The query of a file, or of stdin if that is `-`; no more than one byte beyond the longest.
+/// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
 pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
@@ -27,11 +27,11 @@ pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Shows a line of a query with a mark below the place, which has so many characters before it.
+/// Shows a line of a query with a mark below the error, which has `column` characters before it.
 pub(crate) fn show_place(line: &str, column: usize) {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = line.chars().take(column).collect();
-    // Of a long line only what is around the place.
+    // Of a long line, only the part around the error is shown.
     let cut = before.chars().count().saturating_sub(40);
     let around: String = line.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());

@@ -1,4 +1,4 @@
-//! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
+//! Recordings of a profiler, from a binary dump or a text report, for commands that accept either.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use super::messages;
 use super::session::AnswerSource;
 use super::terminal::progress_bar::Bar;
 
-/// Lines that could not be understood which are shown.
+/// Maximum number of lines shown that could not be parsed.
 const SHOWN: usize = 5;
 
 /// A file that was read.
 pub(crate) struct Recorded {
-    /// What was recorded.
+    /// The recording.
     pub(crate) profile: Profile,
-    /// Where it comes from.
+    /// Its source.
     pub(crate) file: RecordedFile,
     path: String,
 }
 
-/// Where a profile comes from.
+/// Source of a profile.
 pub(crate) enum RecordedFile {
     /// A binary dump.
     Binary(Arc<Heap>),
-    /// A text report; its profile has been taken out.
+    /// A text report; its profile was moved out.
     Text {
-        /// The rest of it.
+        /// The rest of the report.
         report: Box<TextReport>,
         /// Length of the file.
         file_bytes: u64,
     },
 }
 
-/// A binary dump or a text report, and which run of it.
+/// A binary dump or text report, and the run to read.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .value_name("DUMP|TEXT")
@@ -60,12 +60,12 @@ pub(crate) struct RecordedInput {
 }
 
 impl RecordedInput {
-    /// The same way of reading, for another file.
+    /// Returns the same options for another file.
     pub(crate) fn of(&self, dump: &Path) -> Self {
         Self { input: self.input.of(dump), run: self.run }
     }
 
-    /// Opens the file and says on stderr what there is to say.
+    /// Opens the file and prints notes about it.
     pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
         if let Some((_, recorded)) = self.open_text()? {
             return Ok(recorded);
@@ -77,7 +77,7 @@ impl RecordedInput {
         Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
     }
 
-    /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.
+    /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
     pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
         if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
             let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
@@ -87,8 +87,8 @@ impl RecordedInput {
         Ok(())
     }
 
-    /// Adds the threads of a binary dump's heap that are meant, where no START THREAD record names one: HotSpot writes
-    /// stacks of threads whose names only their Thread objects have.
+    /// Adds the names of matching heap threads of a binary dump without a START THREAD record: HotSpot writes stacks
+    /// of threads whose names only their Thread objects contain.
     pub(crate) fn name_threads(&self, recorded: &mut Recorded, wanted: &ThreadPattern) -> anyhow::Result<()> {
         let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
         let started = &mut recorded.profile.threads;
@@ -110,7 +110,7 @@ impl RecordedInput {
         Ok(())
     }
 
-    /// Reads a text report and says on stderr what there is to say; `None` if the file is a binary dump.
+    /// Reads a text report and prints notes about it; `None` if the file is a binary dump.
     pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
         let path = self.path_text();
         let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
@@ -136,14 +136,14 @@ impl RecordedInput {
         super::spool::given(self.input.path()).to_string_lossy().into_owned()
     }
 
-    /// Says something on stderr that is no damage, unless that is not wanted.
+    /// Prints a note, unless --quiet is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.input.quiet {
             messages::line("note", text);
         }
     }
 
-    /// Says after a note what to do, if there is anything.
+    /// Prints a hint after a note, unless --quiet is given.
     pub(crate) fn hint(&self, text: &str) {
         if !self.input.quiet && !text.is_empty() {
             messages::line("hint", text);
@@ -174,7 +174,7 @@ impl AnswerSource for Recorded {
     }
 }
 
-/// Says what there is to say of a text, apart from the answer.
+/// Prints notes about a text report.
 fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
     if report.runs > 1 && run.is_none() && !quiet {
         messages::line(

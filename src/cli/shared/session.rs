@@ -1,8 +1,8 @@
-//! A session over one file: opening it, asking, showing the answer, and how the run ends.
+//! A session over one file: open, query, show the answer, decide the outcome.
 //!
-//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a question may
-//! find out late that a block is damaged. [`Session::ask`] then builds the index again and asks once more. Rows behind the
-//! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
+//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a query may
+//! find out late that a block is damaged. [`Session::ask`] then rebuilds the index and repeats the query. Rows after
+//! the first [`KEPT`] are computed while they are written, and [`Session::show`] checks again at their end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use super::args::{Input, Output};
 use super::{desk, output, spool};
 use crate::cli::Outcome;
 
-/// Rows that are made before anything is shown. Longer answers are made while they are written.
+/// Number of rows computed before anything is shown. Longer answers are computed while they are written.
 pub(crate) const KEPT: usize = 10_000;
 
-/// A file that answers come from.
+/// A file that can be queried.
 pub(crate) trait AnswerSource {
-    /// What a JSON document says of it.
+    /// Returns the `dump` key of a JSON document.
     fn dump(&self) -> Dump<'_>;
 
-    /// Whether part of it is missing or cannot be read.
+    /// Returns whether part of the file is missing or cannot be read.
     fn is_damaged(&self) -> bool;
 
-    /// Ends with an error if what was read of the index meanwhile was damaged.
+    /// Checks that the parts of the index read so far were not damaged.
     fn check(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Shows an answer on stdout. Returns how many rows there were.
+    /// Shows an answer on stdout. Returns the number of rows.
     fn show<R, const MARKDOWN: bool>(
         &self,
         command: &str,
@@ -51,7 +51,7 @@ pub(crate) trait AnswerSource {
         self.show_as(command, output.format(), output::style(output), answer)
     }
 
-    /// As [`AnswerSource::show`], for a command whose `--format` has others beside those of [`Format`].
+    /// Like [`Source::show`], for a command whose `--format` has more values than [`Format`].
     fn show_as<R>(
         &self,
         command: &str,
@@ -65,7 +65,7 @@ pub(crate) trait AnswerSource {
         answer.with_erased(|answer| show_erased(self, command, format, style, answer))
     }
 
-    /// How a run ends that found something, or nothing.
+    /// Returns the outcome of a run, depending on whether something was found.
     fn outcome(&self, found: bool) -> Outcome {
         match (self.is_damaged(), found) {
             (true, _) => Outcome::Damaged,
@@ -136,17 +136,17 @@ impl<S: AnswerSource> AnswerSource for Arc<S> {
     }
 }
 
-/// A dump with its graph.
+/// A dump and its graph.
 pub(crate) struct Session {
     /// The dump.
     pub(crate) heap: Arc<Heap>,
-    /// Its objects and their references.
+    /// Objects and references.
     pub(crate) graph: Arc<ObjectGraph>,
 }
 
 impl Session {
-    /// Opens a dump with its graph and asks it. An index that turns out to be damaged while it is read is built again, and
-    /// asked again: `ask` must not have shown anything yet.
+    /// Opens a dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
+    /// called again: `ask` must not print anything yet.
     pub(crate) fn ask<T: Send>(
         input: &Input,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
@@ -171,7 +171,7 @@ impl AnswerSource for Session {
     }
 }
 
-/// Ends with an error if what was read of the index meanwhile was damaged.
+/// Returns an error if a part of the index that was read is damaged.
 pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     anyhow::ensure!(
         !graph.is_damaged(),
@@ -180,20 +180,20 @@ pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The rows of a long answer: the first were made while the question was asked, the others are made while they are written.
+/// The rows of a long answer: the first are computed while the query runs, the others while they are written.
 pub(crate) struct LazyRows<T, R> {
     items: Vec<T>,
     first: Vec<R>,
 }
 
 impl<T, R> LazyRows<T, R> {
-    /// Makes the first rows.
+    /// Computes the first rows.
     pub(crate) fn new(items: Vec<T>, make: impl FnMut(&T) -> R) -> Self {
         let first = items.iter().take(KEPT).map(make).collect();
         Self { items, first }
     }
 
-    /// All rows; `make` is as before.
+    /// Returns all rows; `make` must be the same as before.
     pub(crate) fn into_all<'m>(self, mut make: impl FnMut(&T) -> R + 'm) -> impl Iterator<Item = R> + 'm
     where
         T: 'm,

@@ -1,4 +1,4 @@
-//! What commands that cover reachable objects say of the others.
+//! Notes about unreachable objects by commands that cover only reachable ones.
 
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::number::{human_bytes, percent};
@@ -9,7 +9,7 @@ use super::messages;
 use super::session::Session;
 use super::spool;
 
-/// What of an answer is about reachable objects only.
+/// The part of an answer that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covers {
     /// Its rows.
@@ -18,7 +18,8 @@ pub(crate) enum Covers {
     RetainedSizes,
 }
 
-/// Says how much of the dump an answer about reachable objects does not cover, if that is much, and what shows it.
+/// Notes how much of the dump an answer about reachable objects omits, if that is much, and the command that shows
+/// it.
 pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
     let found = Unreachable::of(session.heap.summary(), &session.graph);
     if input.quiet || !found.is_much() {

@@ -1,4 +1,4 @@
-//! Threads grouped by pools and by equal stacks, for `threads --group`.
+//! Threads grouped by pool and equal stacks, for `threads --group`.
 
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
@@ -20,7 +20,7 @@ use crate::cli::shared::{object, stack};
 
 use super::heap::{INDENT, INDENT_LOCAL, class_name};
 
-/// Lines of what the stacks of a group hold in a table.
+/// Maximum number of lines about the locals of a group in a table.
 const SHOWN_LOCALS: usize = 10;
 
 /// Opens the dump and groups its threads.
@@ -47,7 +47,7 @@ pub(super) fn show(
             ("threads", grouped(found.threads)),
             ("name", "all".to_owned()),
         ])
-        // A note says it.
+        // Explained by a note.
         .without_rows(NoRows::Nothing);
     session.show_as("threads", format, style, answer)?;
     Ok(())
@@ -62,7 +62,7 @@ fn frames(group: &Group) -> Vec<Line> {
     lines
 }
 
-/// What the stacks hold: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
+/// Returns the lines about locals: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
 fn locals(summary: &Summary, group: &Group) -> Vec<Line> {
     let one = |held: &LocalsOfClass| {
         let class = object::class_name(summary, held.class).unwrap_or(object::UNKNOWN);
@@ -82,7 +82,7 @@ fn locals(summary: &Summary, group: &Group) -> Vec<Line> {
     lines
 }
 
-/// States with how many threads are in each, if they are several: `RUNNABLE 3, WAITING 5`.
+/// Formats states with their number of threads if there are several: `RUNNABLE 3, WAITING 5`.
 fn states(group: &Group) -> String {
     let name = |state: Option<State>| state.map_or("unknown", State::name);
     match group.states.as_slice() {
@@ -94,7 +94,7 @@ fn states(group: &Group) -> String {
     }
 }
 
-/// The page of the threads of a group, filtered as the groups are; of a single one with its stack and locals.
+/// Returns the page of the threads of a group, with the same filters; for a single thread with its stack and locals.
 fn threads_page(group: &Group, filters: &str) -> Option<Target> {
     let first = group.objects.first()?;
     let shown = if group.threads == 1 { "&stack=1&locals=1" } else { "" };
@@ -102,7 +102,8 @@ fn threads_page(group: &Group, filters: &str) -> Option<Target> {
     Some(Target::Page(format!("threads?group-of={first:#x}{shown}{and}{filters}")))
 }
 
-/// The columns of groups, of threads filtered so; no `summary` is needed to tell which there are.
+/// Returns the columns of groups, for threads with these filters; the list of columns itself does not depend on
+/// `summary`.
 fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Group> {
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);

@@ -20,10 +20,9 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, output, stack};
 
-/// So many threads are read to see that nothing is wrong with what the index says of them. For more of them all of the
-/// index is looked at, which takes less time.
+/// Maximum number of threads that are read to check the index. With more, checking the whole index takes less time.
 const FEW: usize = 1 << 10;
-/// Columns of space before a frame in a table, and before what it holds.
+/// Indentation of a frame in a table, and of its locals.
 pub(super) const INDENT: usize = 8;
 pub(super) const INDENT_LOCAL: usize = 12;
 
@@ -32,8 +31,8 @@ pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session
     Session::ask(input, |heap, graph| {
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
         let found = threads.find(question);
-        // Threads are read again while they are written: all their stacks need not fit into memory. What is damaged in the
-        // index is noticed here.
+        // Threads are read again while they are written, as their stacks need not fit into memory. Damage to the
+        // index must be noticed here.
         if found.rows.len() <= FEW {
             found.rows.par_iter().for_each(|row| drop(threads.thread(row)));
         } else {
@@ -43,7 +42,7 @@ pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session
     })
 }
 
-/// Shows threads in the formats that every command has; a table with `stacks`, and with what these hold.
+/// Shows threads in the formats that every command has; a table optionally with `stacks` and their locals.
 pub(super) fn show(
     session: &Session,
     found: &Found,
@@ -57,7 +56,7 @@ pub(super) fn show(
         .beside(&beside(), found)
         .matching(found.matching, "threads")
         .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
-        // A note says it.
+        // Explained by a note.
         .without_rows(NoRows::Nothing);
     session.show_as("threads", format, style, answer)?;
     Ok(())
@@ -75,7 +74,7 @@ pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> any
     output::finish_if(out, session.check())
 }
 
-/// The lines below a row.
+/// Returns the lines below a row.
 fn stack(summary: &Summary, thread: &Thread, locals: Locals) -> Vec<Line> {
     let one = |local: &Local| {
         let class = object::class_name(summary, local.object.class);
@@ -102,12 +101,12 @@ fn stack(summary: &Summary, thread: &Thread, locals: Locals) -> Vec<Line> {
     lines
 }
 
-/// A retained size in a table.
+/// Formats a retained size for a table.
 fn retained(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "unreachable".to_owned(), grouped)
 }
 
-/// The columns of threads; no `summary` is needed to tell which there are.
+/// Returns the columns of threads; the list of columns itself does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
     Columns::new([
@@ -197,7 +196,7 @@ fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
     ])
 }
 
-/// The name of a class, copied: a value borrows from its row only.
+/// Returns the name of a class, copied: a value may borrow only from its row.
 pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) -> Value<'static> {
     summary.and_then(|summary| object::class_name(summary, class)).map(str::to_owned).into()
 }

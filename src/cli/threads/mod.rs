@@ -1,4 +1,4 @@
-//! `threads`: the threads of a heap dump, or with `--started` those of a recording.
+//! `threads`: the threads of a heap dump, or, with `--started`, of a recording.
 
 mod groups;
 mod heap;
@@ -32,25 +32,25 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --format text > threads.txt
   hprof-cli threads java.hprof.txt --started --thread 'pool-*' --sort serial";
 
-/// What a thread is marked with that ran into an OutOfMemoryError.
+/// Mark of a thread that ran into an OutOfMemoryError.
 const OUT_OF_MEMORY: &str = "OutOfMemoryError";
 
-/// Innermost frames of a group in a table when nothing is said.
+/// Default number of innermost frames of a group in a table.
 const DEFAULT_DEPTH_OF_GROUPS: usize = 3;
 
-/// Rows of a table of started threads when nothing is said.
+/// Default number of rows in a table of started threads.
 const DEFAULT_TOP_STARTED: usize = 50;
 
-/// The format of an answer.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// As every command has it.
+    /// A format that every command has.
     Rows(Format),
     /// A thread dump.
     ThreadDump,
 }
 
-/// The words of `--format`.
+/// Values of `--format`.
 const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Table for people"),
     ("json", Show::Rows(Format::Json), "One JSON document"),
@@ -58,10 +58,10 @@ const FORMAT: &[Keyword<Show>] = &[
     ("text", Show::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
-/// An order of the threads of a heap dump, and of those of a recording: not all words mean something for both.
+/// An order of the threads of a heap dump and of a recording: not every value applies to both.
 type ThreadsOrder = (Option<SortBy>, Option<started_threads::SortBy>);
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<ThreadsOrder>] = &[
     ("retained", (Some(SortBy::Retained), None), "Largest retained size first"),
     ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
@@ -150,12 +150,12 @@ pub(crate) struct ThreadsArgs {
     color: ColorArg,
 }
 
-/// Reads the object ID of a thread.
+/// Parses the object ID of a thread.
 fn group_of(text: &str) -> Result<ObjectId, String> {
     object_id(text).map_err(|error| error.to_string())
 }
 
-/// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
+/// Parses a state: `timed-waiting`, or as written in Java, `TIMED_WAITING`.
 fn state(text: &str) -> Result<State, String> {
     let option = |state: State| state.name().to_lowercase().replace('_', "-");
     let wanted = text.to_lowercase().replace('_', "-");
@@ -190,7 +190,7 @@ fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
             input.path().display()
         );
     }
-    // Says what is wrong with --run.
+    // Reports an invalid --run.
     args.input.open_text()?;
     let Some(sort_by) = args.sort.map_or(Some(SortBy::default()), |(sort, _)| sort) else {
         anyhow::bail!("only started threads are sorted by serial; add --started, or sort by address")
@@ -235,7 +235,7 @@ fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
-/// What the threads of groups are filtered by, as a page of threads is asked.
+/// Returns the filters of groups as the query of a page of threads.
 fn filters(args: &ThreadsArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(args.thread.as_ref().map(|name| ("thread", name.to_string())));
@@ -267,12 +267,12 @@ fn of_groups(args: &ThreadsArgs, question: Question, locals: Locals) -> anyhow::
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
-/// How many threads match.
+/// Number of matching threads.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::of(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
 }
 
-/// How many of them have no row.
+/// Number of matching threads without a row.
 fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::of(names::LEFT_OUT, move |of: &R| count(of).into())
 }

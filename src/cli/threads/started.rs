@@ -42,7 +42,7 @@ pub(super) fn run(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The trace where a thread was started, if it is known.
+/// Returns the trace where a thread was started, if known.
 fn trace(thread: &StartedThread) -> Option<TraceSerial> {
     Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }
@@ -66,9 +66,9 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
             })
             .place(4),
         Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_ref().into())
-            .or_null("in texts; not stated"),
+            .or_null("in text reports; not stated"),
         Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
-            .or_null("in texts; none")
+            .or_null("in text reports; none")
             .header("trace")
             .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
             .place(2),

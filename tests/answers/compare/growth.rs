@@ -9,7 +9,7 @@ use super::{change, json, moment, place, rows, run};
 use crate::kit::dump::Dump;
 use crate::kit::texts::sample_path;
 
-/// What the program has at each moment (`samples/leaks/s7.truth.txt`).
+/// Number of sessions at each moment (`samples/leaks/s7.truth.txt`).
 const SESSIONS: [u64; 4] = [0, 2000, 6000, 10_000];
 const BUFFERS: [u64; 4] = [0, 100, 300, 50];
 const PAIRS: [(usize, usize); 3] = [(1, 2), (2, 3), (1, 3)];

@@ -1,4 +1,4 @@
-//! What collections hold, in dumps written with the fields that the JDK and Android give these classes.
+//! Contents of collections, in dumps written with the fields that the JDK and Android give these classes.
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::Dump;

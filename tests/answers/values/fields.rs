@@ -92,7 +92,7 @@ impl Zoo<'_> {
         self.shower.meaning(ObjectIndex(self.object(id)), 1 << 20, 100).0.map(|value| value.text)
     }
 
-    /// What `HeapZoo.keep` holds, in order.
+    /// Returns the contents of `HeapZoo.keep`, in order.
     fn keep(&self) -> Vec<Referred> {
         let contents =
             self.shower.contents(ObjectIndex(self.object(self.static_field("keep"))), 0, u64::MAX).unwrap();
@@ -104,7 +104,7 @@ impl Zoo<'_> {
     }
 }
 
-/// Where things are in `keep`, as `main` of HeapZoo adds them: 500 times D, C, B, A, Empty; four references; 50
+/// Positions in `keep`, as filled by `main` of HeapZoo: 500 times D, C, B, A, Empty; four references; 50
 /// Finalizables; 1000 Strings that repeat; six others; 300 times six collections; then one by one.
 const REFERENCES: usize = 2500;
 const FINALIZABLES: usize = REFERENCES + 4;
@@ -281,7 +281,7 @@ fn what_known_objects_mean() {
             "java.nio.DirectByteBuffer",
             &format!("pos=0 lim=4096 cap=4096, outside of the heap at {address:#x}"),
         );
-        // What `new BigInteger(256, new Random(42))` is, by java.math.BigInteger.toString.
+        // The value of `new BigInteger(256, new Random(42))`, by java.math.BigInteger.toString.
         is(
             one_by_one + 1,
             "java.math.BigInteger",
@@ -415,7 +415,7 @@ fn classes_as_the_source_and_the_jvm_have_them() {
                 .collect();
             fields.sort_unstable();
             assert_eq!(fields, declared, "{} {name}", zoo.name);
-            // What the JVM counted: `number: instances bytes class`.
+            // The JVM's count: `number: instances bytes class`.
             let line = histogram.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
             let line = line.into_iter().find(|line| line.get(3) == Some(&name)).unwrap();
             let (instances, bytes): (u64, u64) = (line[1].parse().unwrap(), line[2].parse().unwrap());

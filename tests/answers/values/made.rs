@@ -78,7 +78,7 @@ impl Made {
             let name = heap.summary().class_name(class);
             let found = meanings.meaning(index, 1 << 20).map(|meaning| meaning.text);
             assert_eq!(&found, expected, "{name}");
-            // A label is the start of it.
+            // A label is a prefix of it.
             if let (Some(label), Some(expected)) = (labels.label(index), expected)
                 && !expected.starts_with("0x")
                 && expected.chars().count() <= MAX_CHARS

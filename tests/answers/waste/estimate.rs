@@ -37,7 +37,7 @@ fn an_estimate_is_about_what_waste_says() {
     let sample: Estimate = estimate_with(&heap, &graph, bytes(&heap), 1000, (64, 64)).unwrap();
     assert!(!sample.is_exact && sample.wasted_bytes > 0, "{sample:?}");
     assert_eq!(sample.kinds.first().map(|(kind, _)| *kind), Some(Kind::DuplicateStrings), "{sample:?}");
-    // What is large is in no sample: it would count for three.
+    // Large objects are in no sample: each would count for three.
     assert!(sample.kinds.iter().all(|(kind, _)| *kind != Kind::ConstantArrays), "{sample:?}");
     let strings = of(Kind::DuplicateStrings);
     assert!((strings / 10 * 7..strings / 10 * 12).contains(&sample.wasted_bytes), "{sample:?}: {strings}");

@@ -1,4 +1,5 @@
-//! One agent: what it sends goes into a file as it arrives, and is followed record by record or line by line.
+//! The connection of one agent: received bytes are written to a file as they arrive, and parsed record by record or
+//! line by line.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,32 +18,32 @@ use hprof_report::number::human_bytes;
 use super::files::{Extent, Files, Partial, RecordingForm};
 use super::room::{Room, Shortage};
 
-/// What happens.
+/// Event for the server thread.
 pub(super) enum Event {
-    /// Somebody connected.
+    /// An agent connected.
     Accepted(TcpStream, SocketAddr),
-    /// An agent's recording has begun.
+    /// A recording started.
     Began { agent: u32, ids: Option<IdSize>, path: PathBuf },
-    /// Part of it is whole.
+    /// A part of the recording is complete.
     Received { agent: u32, text: String },
-    /// A connection has ended.
+    /// A connection ended.
     Ended { agent: u32, ended: Ended },
-    /// A line was typed; `None` for one that is too long.
+    /// A line was read from stdin; `None` if it is too long.
     Line(Option<String>),
-    /// A signal: end.
+    /// A signal to end was received.
     End,
 }
 
-/// Bytes that are taken from a socket at once.
+/// Number of bytes read from a socket at once.
 const BLOCK: usize = 1 << 16;
-/// Bytes by which it has to be known what comes.
+/// Number of bytes after which the format must be known.
 const HEAD: usize = 1200;
-/// Parts of one recording that are told.
+/// Maximum number of reported parts of one recording.
 const TOLD: usize = 200;
-/// Events of one connection at most: its parts, its begin and its end.
+/// Maximum number of events of one connection: its parts, its start and its end.
 pub(super) const MAX_EVENTS: usize = TOLD + 2;
 
-/// What an agent sends: a socket, or what stands in for one.
+/// Source of an agent's bytes: a socket, or a substitute.
 pub(super) trait Stream: Read {
     /// Closes the connection in both directions.
     fn close(&self);
@@ -50,7 +51,7 @@ pub(super) trait Stream: Read {
 
 impl Stream for TcpStream {
     fn close(&self) {
-        // Closed by the agent, it is closed.
+        // An error means that the agent has closed it already.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
@@ -63,24 +64,24 @@ pub(super) struct Connection<S> {
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
-    /// Whether this program has closed it.
+    /// Whether this program closed it.
     pub(super) closed: Arc<AtomicBool>,
 }
 
-/// How a connection ended.
+/// Outcome of a connection.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Before anything came.
+    /// No bytes were received.
     Nothing,
-    /// What came is no recording.
+    /// The bytes are not a recording.
     Refused(String),
-    /// No file could be made for it.
+    /// No file could be created.
     Failed(String),
-    /// There is a file.
+    /// A file was written.
     Recorded(Recording),
 }
 
-/// A recording, as the answer has it.
+/// A recording, as shown in the answer.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) agent: u32,
@@ -88,12 +89,12 @@ pub(super) struct Recording {
     pub(super) file: PathBuf,
     pub(super) form: RecordingForm,
     pub(super) bytes: u64,
-    /// Whole records, of a binary one.
+    /// Number of complete records of a binary recording.
     pub(super) records: Option<u64>,
     pub(super) state: RecordingState,
 }
 
-/// Whether a recording is whole; if not, why not.
+/// Whether a recording is complete; if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RecordingState {
     Complete,
@@ -101,7 +102,7 @@ pub(super) enum RecordingState {
     Damaged(String),
 }
 
-/// Why no more comes.
+/// Reason for the end of the input.
 #[derive(Debug)]
 enum Stop {
     /// The agent closed the connection.
@@ -114,7 +115,7 @@ enum Stop {
 }
 
 impl Stop {
-    /// Why the recording is not whole, if that is so whatever was in it.
+    /// Returns the reason why the recording is incomplete regardless of its content, if any.
     fn reason(&self) -> Option<String> {
         Some(match self {
             Self::Closed => return None,
@@ -129,15 +130,15 @@ impl Stop {
     }
 }
 
-/// What the first bytes say.
+/// Format according to the first bytes.
 enum Start {
-    /// More are needed.
+    /// More bytes are needed.
     Open,
     Is(RecordingForm, Option<IdSize>),
     Refused(String),
 }
 
-/// Receives until the connection ends, and tells how that was.
+/// Receives until the connection ends, and returns the outcome.
 pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
     let ended = connection.receive();
     connection.stream.close();
@@ -146,7 +147,7 @@ pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
 
 impl<S: Stream> Connection<S> {
     fn receive(&mut self) -> Ended {
-        // Without an end: an agent that buffers, or has no head to send, may be silent until its program ends.
+        // Without a timeout: an agent that buffers, or has no header to send, may be silent until its program ends.
         let mut head = Vec::new();
         let (form, ids) = loop {
             let mut block = [0; HEAD];
@@ -213,7 +214,7 @@ impl<S: Stream> Connection<S> {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more only when the process ends.
+        // Nobody receives events only when the process is ending.
         let _ = self.events.send(event);
     }
 }
@@ -227,13 +228,14 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// What a connection that begins with these bytes is; at the end there will be no more.
+/// Determines the format from the first bytes; with `is_end`, no more will follow.
 fn start(head: &[u8], is_end: bool) -> Start {
     const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let needs_more = !is_end && head.len() < HEAD;
     let refused = |looks: Looks| Start::Refused(looks.describe());
     if let Some(version) = head.strip_prefix(NAME) {
-        // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
+        // The binary format needs its header, which states the size of IDs; the text format ends its version with a
+        // comma.
         return match sniff(head) {
             Looks::Hprof => match Header::parse(head) {
                 Ok(header) => Start::Is(RecordingForm::Binary, Some(header.id_size)),
@@ -248,8 +250,8 @@ fn start(head: &[u8], is_end: bool) -> Start {
     if needs_more && NAME.starts_with(head) {
         return Start::Open;
     }
-    // The first line of any other text tells what it is, as when the file is read: white space may come before it, and the
-    // table of `cpu=old` has no header.
+    // The first line of any other text determines its format, as when a file is read: white space may precede it, and
+    // the table of `cpu=old` has no header.
     let text = head.trim_ascii_start();
     let has_first_line = text.contains(&b'\n');
     let may_be_text = |looks| matches!(looks, Looks::HprofText | Looks::Text) || text.len() < head.len();
@@ -260,26 +262,26 @@ fn start(head: &[u8], is_end: bool) -> Start {
     }
 }
 
-/// Reads from the agent; what it has read is in the file already.
+/// Reads from the agent and writes to the file first.
 struct Tee<'a> {
     stream: &'a mut dyn Read,
     partial: Partial,
-    /// Bytes that the file may still get.
+    /// Number of bytes that may still be written to the file.
     left: u64,
     closed: &'a AtomicBool,
     room: &'a Room,
-    /// Bytes in the file.
+    /// Number of bytes in the file.
     bytes: u64,
-    /// The last of them.
+    /// Last of these bytes.
     last: u8,
     stop: Option<Stop>,
     block: Box<[u8]>,
-    /// What of the block was not taken yet.
+    /// The part of the block that was not consumed yet.
     ready: std::ops::Range<usize>,
 }
 
 impl Tee<'_> {
-    /// Writes the bytes that were read first, to be read again.
+    /// Writes the first bytes, which will be read again.
     fn keep(&mut self, head: &[u8]) {
         if let Some(place) = self.block.get_mut(..head.len()) {
             place.copy_from_slice(head);
@@ -297,7 +299,7 @@ impl Tee<'_> {
         }
     }
 
-    /// Writes the first bytes of the block into the file.
+    /// Writes the first bytes of the block to the file.
     fn store(&mut self, count: usize) {
         let allowed = usize::try_from(self.left).unwrap_or(usize::MAX).min(count);
         let mut written = 0;
@@ -349,15 +351,15 @@ impl BufRead for Tee<'_> {
     }
 }
 
-/// What is missing at the end.
+/// The missing part at the end.
 enum EndState {
     Whole,
     Cut(String),
-    /// From somewhere on it is no recording.
+    /// The input is not a recording from some point on.
     Unknown(String),
 }
 
-/// Tells which parts have arrived.
+/// Reports the parts that have arrived.
 struct PartReporter<'a> {
     agent: u32,
     events: &'a SyncSender<Event>,
@@ -373,7 +375,7 @@ impl PartReporter<'_> {
     }
 }
 
-/// Follows the records of a binary recording. Returns how many there were, and what is missing.
+/// Parses the records of a binary recording. Returns their number and the missing part.
 fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
@@ -383,7 +385,7 @@ fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
             kind => format!("{} of {}", kind.name(), human_bytes(part.bytes)),
         });
     };
-    // It never fails: what goes wrong ends it.
+    // Reading never fails: an error ends the input.
     while let Ok(bytes) = tee.fill_buf()
         && !bytes.is_empty()
     {
@@ -401,7 +403,7 @@ fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     (scanner.records(), open)
 }
 
-/// Follows the lines of a text. Returns what is missing.
+/// Parses the lines of a text. Returns the missing part.
 fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
     let mut open = None;
     let mut reader = TextReader::new(&mut *tee);
@@ -439,7 +441,8 @@ mod tests {
 
     const HEADER: &[u8; 31] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
 
-    /// How a connection ends that sends the bytes, if so much is free when it is looked for the first and the second time.
+    /// Returns the outcome of a connection that sends these bytes, with this much free space at the first and second
+    /// check.
     fn ended(dir: &Path, bytes: &[u8], free: [u64; 2]) -> Ended {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -454,7 +457,7 @@ mod tests {
         let mut connection =
             Connection { agent: 1, peer, stream, events, files, max_bytes: u64::MAX, closed: Arc::default() };
         std::thread::scope(move |scope| {
-            // It fails when the connection is closed: not all is received.
+            // This fails when the connection is closed before everything is received.
             scope.spawn(move || agent.write_all(bytes));
             let ended = connection.receive();
             drop(connection);
@@ -475,7 +478,7 @@ mod tests {
     #[test]
     fn a_recording_ends_when_the_disk_is_full() {
         let dir = tempfile::tempdir().unwrap();
-        // A string that is longer than what is written between two looks.
+        // A string longer than what is written between two checks of free space.
         let string = [&HEADER[..], b"\x01\0\0\0\0\x10\0\0\0", &[b'a'; 1 << 25]].concat();
         let Ended::Recorded(recording) = ended(dir.path(), &string, [1 << 30, 100 << 20]) else {
             panic!("not recorded")

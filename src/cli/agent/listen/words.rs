@@ -1,14 +1,14 @@
-//! What is typed to an agent: a line of words for each command.
+//! Parser of lines on stdin: one command for agents per line.
 
 use crate::cli::shared::args::ratio;
 use hprof_format::commands::{Command, Control};
 
-/// What `help` shows.
+/// Output of `help`.
 pub(super) const HELP: &str = "commands, for all agents, or for one with its number before it (2 heap):
   heap                        write a heap dump
   sites [CUTOFF]              write allocation sites [default: 0.0001]
   summary                     write totals of the heap
-  traces                      write the traces that were not written yet
+  traces                      write the traces not written yet
   samples [CUTOFF]            write CPU samples [default: 0.0001]
   control traces on|off       take traces of allocations
   control cpu on|off [ID]     sample all threads, or the one with this object ID
@@ -20,10 +20,10 @@ pub(super) const HELP: &str = "commands, for all agents, or for one with its num
   list                        show the agents
   help                        show this";
 
-/// A line that was typed.
+/// A parsed line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TypedLine {
-    /// Nothing at all.
+    /// An empty line.
     Empty,
     /// `list`
     List,
@@ -33,13 +33,14 @@ pub(super) enum TypedLine {
     Command { agent: Option<u32>, command: Command },
 }
 
-/// As the agent's own default.
+/// The agent's own default.
 const CUTOFF: f64 = 0.0001;
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The reason why it is not valid.
 pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let agent = match words.first() {
@@ -56,10 +57,11 @@ pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
     }
 }
 
-/// Reads a command, without the number of an agent.
+/// Parses a command, without the number of an agent.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The reason why it is not valid.
 pub(super) fn command(words: &[&str]) -> Result<Command, String> {
     let cutoff = |word: Option<&&str>| {
         #[allow(clippy::cast_possible_truncation)]

@@ -10,37 +10,37 @@ use hprof_index::{Heap, Quiet};
 use hprof_query::check::{Measured, Needs, Opened, Rule, measure};
 use hprof_report::json::Dump;
 
-/// A dump that was looked at.
+/// A checked dump.
 pub(super) struct Subject {
-    /// As it was given.
+    /// Path as given.
     pub(super) path: String,
     pub(super) state: CheckedState,
 }
 
-/// What came of it.
+/// Result for a dump.
 pub(super) enum CheckedState {
-    /// It was read.
+    /// The dump was read.
     Read {
-        /// A figure for each rule.
+        /// Measured values, one per rule.
         measured: Vec<Measured>,
         dump: Dump<'static>,
         one: OneDump,
-        /// What of it could not be read, if it is damaged.
+        /// Description of the damage, if the dump is damaged.
         damage: Option<String>,
     },
-    /// It was not, and why.
+    /// The dump could not be read.
     Unreadable(anyhow::Error),
 }
 
 impl Subject {
-    /// Opens a dump and measures what the rules ask for.
+    /// Opens a dump and measures what the rules require.
     pub(super) fn measure(input: &Input, rules: &[&Rule]) -> Self {
         let path = input.path().to_string_lossy().into_owned();
         let state = read(input, rules).unwrap_or_else(CheckedState::Unreadable);
         Self { path, state }
     }
 
-    /// What could not be read of it, if it is damaged.
+    /// Returns a description of the damage, if the dump is damaged.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.state {
             CheckedState::Read { damage, .. } => damage.as_deref(),
@@ -79,11 +79,11 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
     })
 }
 
-/// All is well with a file that holds nothing: nobody means that.
+/// A file without a heap would pass every rule, which nobody intends.
 fn ensure_heap(heap: &Heap) -> anyhow::Result<()> {
     anyhow::ensure!(
         heap.summary().facts().heap_dumps.get() > 0,
-        "{}: no heap dump is in it, so no rule can be checked; `hprof-cli info` shows what it contains",
+        "{} contains no heap dump, so no rule can be checked; `hprof-cli info` shows what it contains",
         heap.path().display()
     );
     Ok(())
@@ -110,7 +110,7 @@ fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
     }
 }
 
-/// What JSON says of dumps, where not all is known or there are several.
+/// Returns the `dump` key of JSON if only the path is known, or if there are several dumps.
 pub(super) fn only_path(path: &Path) -> Dump<'static> {
     Dump { path: path.to_string_lossy().into_owned().into(), ..Dump::default() }
 }

@@ -1,5 +1,5 @@
-//! `check`: whether dumps keep to the rules of a file. One file a step: [`rules`] are read, [`dumps`] measured, [`rows`]
-//! made and shown, [`reports`] written.
+//! `check`: checks dumps against the rules of a file. One file per step: [`rules`] are read, [`dumps`] measured,
+//! [`rows`] created and shown, [`reports`] written.
 
 mod dumps;
 mod init;
@@ -37,12 +37,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Check dumps against rules, for pipelines
 ///
-/// The rules file (TOML) says what is measured and which limits it has: bytes of the heap, what classes
-/// retain, their instances, class loaders, leak suspects, waste, growth against a baseline. `--init` writes
-/// one from a dump, with an example of each; docs/check.md describes it. A rule of severity `error` that a
-/// dump does not keep to fails the check; so does a damaged dump unless --allow-damaged is given. The exit
-/// code is 2 if rules are wrong or a dump cannot be read, else 1 if a rule failed, else 3 if a dump is
-/// damaged, else 0.
+/// The rules file (TOML) lists measures and their limits: bytes of the heap, retained sizes and instances of classes,
+/// class loaders, leak suspects, waste, growth against a baseline. `--init` writes one from a dump, with an example
+/// of each; docs/check.md describes it. The check fails if a dump violates a rule of severity `error`; it also fails
+/// if a dump is damaged, unless --allow-damaged is given. The exit code is 2 if rules are invalid or a dump cannot be
+/// read, else 1 if a rule failed, else 3 if a dump is damaged, else 0.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "hprof-cli check [OPTIONS] --rules <FILE> <DUMP>...\n       hprof-cli check --init [-o <FILE>] <DUMP>"
@@ -77,7 +76,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     sarif: Option<PathBuf>,
 
-    /// Write a commented rules file whose limits the dump keeps to, with some room
+    /// Write a commented rules file with limits that the dump passes with a margin
     #[arg(
         long,
         conflicts_with_all = ["rules", "baseline", "allow_damaged", "junit", "sarif", "more", "format"],
@@ -95,7 +94,7 @@ pub(crate) struct CheckArgs {
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
-    // There is one: it is required.
+    // clap requires one.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
     let Some(path) = args.rules.as_deref() else { return init::run(first, args.out.as_deref()) };
     let rules = match rules::read(path) {
@@ -103,10 +102,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         Err(error) => return Err(said(error)),
     };
     let old = baseline_path(args, &rules)?;
-    // Also a baseline that no rule needs: nobody means to replace it.
+    // Includes a baseline that no rule needs: nobody intends to overwrite it.
     let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
     let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(baselines).collect();
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
     let mut run = CheckRun { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let written = reports.write(&run);
     run.errors.extend(written.err());
     match show(args, &run) {
-        // A gate does not open because nobody reads what it says.
+        // The check must not pass because nobody reads its output.
         Err(error) if !is_closed_pipe(&error) => Err(error),
         _ => finish(run),
     }
@@ -126,14 +125,14 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
 /// A run, as far as it got.
 struct CheckRun {
     rules: Rules,
-    /// The baseline, if a rule needs it; its only row says that it is damaged.
+    /// The baseline, if a rule needs it; its only row reports damage.
     baseline: Option<Looked>,
     subjects: Vec<Looked>,
-    /// What makes the exit code 2.
+    /// Errors that cause exit code 2.
     errors: Vec<anyhow::Error>,
 }
 
-/// A dump that was looked at.
+/// A checked dump.
 struct Looked {
     dump: Dump<'static>,
     one: OneDump,
@@ -176,7 +175,7 @@ impl CheckRun {
         self.subjects.push(Looked { dump, one, is_read, rows });
     }
 
-    /// The baseline, then the dumps.
+    /// Returns the baseline, then the dumps.
     fn looked(&self) -> impl Iterator<Item = &Looked> {
         self.baseline.iter().chain(&self.subjects)
     }
@@ -190,7 +189,7 @@ impl CheckRun {
     }
 }
 
-/// What JSON says of the dump: all if there is one.
+/// `dump` key of JSON: complete if there is only one dump.
 struct Shown<'a>(&'a CheckRun);
 
 impl AnswerSource for Shown<'_> {
@@ -207,7 +206,7 @@ impl AnswerSource for Shown<'_> {
     }
 }
 
-/// Says what is wrong with the rules, all but the last, which is how the run ends.
+/// Prints all errors of the rules but the last, which ends the run.
 fn said(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<WrongRules>() {
         Ok(WrongRules(mut all)) => {
@@ -219,13 +218,13 @@ fn said(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The baseline, if a rule needs it.
+/// Returns the path of the baseline, if a rule needs it.
 fn baseline_path(args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
         (Some((rule, line)), None) => anyhow::bail!(
-            "{}:{line}: rule `{}` compares with a baseline, and there is none; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
+            "{}:{line}: rule `{}` compares with a baseline, but none is given; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
             rules.path.display(),
             rule.name
         ),
@@ -264,7 +263,7 @@ fn show(args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What has to be said of a row.
+/// Describes a row in a sentence.
 fn sentence(row: &RuleRow, dumps: Dumps) -> String {
     let dump = match dumps {
         Dumps::One => String::new(),
@@ -294,7 +293,7 @@ fn summary(run: &CheckRun) -> String {
     format!("{rules}, {dumps}: {}", parts.join(", "))
 }
 
-/// Ends the run: wrong rules and unreadable dumps count more than a failed rule, and that more than allowed damage.
+/// Ends the run: invalid rules and unreadable dumps take precedence over a failed rule, and that over allowed damage.
 fn finish(run: CheckRun) -> anyhow::Result<Outcome> {
     let has_failed = run.rows().any(RuleRow::fails);
     let is_damaged = Shown(&run).is_damaged();

@@ -24,18 +24,18 @@ use hprof_report::value::Value;
 use super::DiffArgs;
 use super::shown::{self, Counts};
 
-/// A file that was counted.
+/// A file whose objects were counted.
 enum Counted {
     Heap(Arc<Heap>),
     Graph(Box<Session>),
     Text(Box<Recorded>),
 }
 
-/// What positional arguments are.
+/// Description of the positional arguments.
 const TAKES: &str = "the command takes two dumps, then patterns";
 
 impl Counted {
-    /// The names of all its classes.
+    /// Returns the names of all its classes.
     fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
             Self::Heap(heap) => names_of(heap),
@@ -51,7 +51,7 @@ impl Counted {
     }
 }
 
-/// The names of the classes of a binary dump.
+/// Returns the class names of a binary dump.
 fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
     let summary = heap.summary();
     Box::new(summary.classes().iter().map(|class| summary.class_name(class)))
@@ -150,7 +150,7 @@ fn census(
     Ok((Counted::Heap(heap), census))
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct ClassesDiffSummary {
     old: Old,
     before: Figures,
@@ -173,7 +173,7 @@ fn title(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// A loader as it is told.
+/// Returns the displayed name of a loader.
 fn told_loader(text: &str) -> &str {
     if desk::hides_values() { class_names::unnamed_loader(text) } else { text }
 }
@@ -201,7 +201,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
             .columns(1, |row: &&Row| Some(row.shallow_bytes)),
     );
     let of_retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
-        .or_null("not asked for (`--retained`)");
+        .or_null("without `--retained`");
     let of_retained = of_retained.columns(5, |row: &&Row| row.retained_bytes);
     columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
     if group_by != GroupBy::Class {

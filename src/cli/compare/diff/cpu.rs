@@ -1,4 +1,4 @@
-//! `diff --group-by cpu`, `cputime`: what was running in two runs.
+//! `diff --group-by cpu`, `cputime`: CPU samples and CPU times of two runs.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
@@ -59,7 +59,7 @@ pub(super) fn run_times(args: &DiffArgs) -> anyhow::Result<Outcome> {
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
-            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
             profile.times.is_none().then(|| format!("{none}{instead}"))
         })
     })?;
@@ -77,7 +77,7 @@ pub(super) fn run_times(args: &DiffArgs) -> anyhow::Result<Outcome> {
     show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
-/// Opens a file; `missing` says what it lacks.
+/// Opens a file; `missing` describes missing data.
 fn open(input: &RecordedInput, missing: fn(&Profile) -> Option<String>) -> anyhow::Result<Recorded> {
     let recorded = input.open(Want { sites: false, traces: true })?;
     match missing(&recorded.profile) {
@@ -107,11 +107,11 @@ fn show<'a, R: 'a>(
     })
 }
 
-/// The title of the column of methods.
+/// Title of the method column.
 const METHOD: &str = "method";
-/// Its place in tables.
+/// Its position in tables.
 const METHOD_PLACE: usize = 9;
-/// What stands for the method of a stack without frames.
+/// Placeholder for the method of a stack without frames.
 const EMPTY: &str = "<empty>";
 
 fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a) -> Column<'a, R> {
@@ -151,7 +151,7 @@ fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a Ti
     Columns::new(columns)
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct CpuDiffSummary<T> {
     old: Old,
     changed: u64,
@@ -191,8 +191,8 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by cpu`",
-        about: "A row is a stack that was found running, whatever the serial numbers of its traces. Runs differ in length: \
-                rows are sorted by the growth of `self_percent`. The agent leaves out traces with few samples (`cutoff`): \
+        about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
+                rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
                 one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
                 `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
         rows: columns(&Traces::default(), &StackArgs::ALL).fields(),

@@ -1,4 +1,4 @@
-//! `diff`: what grew from one dump to another. One file a thing that is compared.
+//! `diff`: the differences between two dumps. One file per kind of comparison.
 
 mod classes;
 mod cpu;
@@ -35,7 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof.txt after.hprof --group-by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
-/// What is compared.
+/// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiffGroupBy {
     Classes(GroupBy),
@@ -50,7 +50,7 @@ enum DiffGroupBy {
     CpuTime,
 }
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
     ("class", DiffGroupBy::Classes(GroupBy::Class), "Classes, by name and class loader"),
     ("package", DiffGroupBy::Classes(GroupBy::Package), "Packages"),
@@ -64,14 +64,14 @@ const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
     ("roots", DiffGroupBy::Roots, "GC roots, by kind"),
     ("threads", DiffGroupBy::Threads, "Threads, by name; names that differ only in numbers are one"),
     ("properties", DiffGroupBy::Properties, "System properties of the JVM"),
-    ("strings", DiffGroupBy::Strings, "Texts that several Strings have, by their number of copies"),
-    ("waste", DiffGroupBy::Waste, "Memory spent for nothing, by kind; see `waste`"),
+    ("strings", DiffGroupBy::Strings, "Duplicate strings, by number of copies"),
+    ("waste", DiffGroupBy::Waste, "Wasted memory, by kind; see `waste`"),
     ("sites", DiffGroupBy::Sites, "Allocation sites of recordings, by class and stack"),
     ("cpu", DiffGroupBy::Cpu, "CPU SAMPLES of recordings, by stack"),
     ("cputime", DiffGroupBy::CpuTime, "CPU TIME of text reports, by stack"),
 ];
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Shallow bytes"),
     ("instances", SortBy::Instances, "Instances"),
@@ -81,10 +81,10 @@ const SORT: &[Keyword<SortBy>] = &[
 
 /// Show what grew from one dump to another
 ///
-/// Both dumps are matched by what means the same in each: names of classes and class loaders, without the
-/// numbers of lambdas and proxies; never by object IDs, which change. What grew most comes first. By class,
-/// an index of each dump is enough, and the answer takes milliseconds. Tables leave out what is the same in
-/// both dumps. The exit code is 1 if nothing has changed.
+/// Both dumps are matched by names that mean the same in each: of classes and class loaders, without the numbers of
+/// lambdas and proxies; never by object IDs, which change. The largest growth comes first. By class, only the summary
+/// of each dump's index is needed, and the answer takes milliseconds. Tables omit what is the same in both dumps. The
+/// exit code is 1 if nothing has changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
-    /// Leave out smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
+    /// Omit smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
 }
 
 impl DiffArgs {
-    /// Ends with an error if an option was given that means nothing for what is compared.
+    /// Returns an error if an option was given that cannot be used with this comparison.
     fn refuse_others(&self) -> anyhow::Result<()> {
         let given = [
             ("PATTERN", !self.patterns.is_empty()),
@@ -179,12 +179,12 @@ impl DiffArgs {
         }
     }
 
-    /// How many rows are shown.
+    /// Returns the maximum number of rows shown.
     fn rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
     }
 
-    /// Returns whether rows that are the same in both dumps are left out: they help nobody who reads a table.
+    /// Returns whether rows that are the same in both dumps are omitted: they are noise in a table.
     fn leaves_out_same(&self) -> bool {
         self.output.format() == Format::Table
     }

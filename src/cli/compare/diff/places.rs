@@ -1,4 +1,4 @@
-//! `diff --group-by place`: where in the program it grew.
+//! `diff --group-by place`: growth by place in the program.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
@@ -49,7 +49,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
         if is_cut {
-            messages::line("note", "too many distinct places; what is left out counts with the place above");
+            messages::line("note", "too many distinct places: omitted ones count towards the place above");
         }
         if changes.rows.is_empty() {
             messages::line("note", &nothing);
@@ -58,7 +58,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     Ok(source.outcome(!changes.rows.is_empty()))
 }
 
-/// The places of a dump that is open.
+/// Computes the places of an open dump.
 pub(crate) fn places_of(
     heap: &hprof_index::Heap,
     graph: &hprof_index::ObjectGraph,
@@ -66,14 +66,14 @@ pub(crate) fn places_of(
     Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
 }
 
-/// A place, and all growth.
+/// A place and the total growth.
 struct PlaceDiffLine<'a> {
     change: &'a PlaceChange,
     grown: u64,
 }
 
 impl PlaceDiffLine<'_> {
-    /// Growth in percent of all growth, to two decimals; of what shrank below 0.
+    /// Returns the growth in percent of all growth, to two decimals; negative for places that shrank.
     fn growth_percent(&self) -> f64 {
         let delta = self.change.retained_bytes.delta();
         #[allow(clippy::cast_precision_loss)]
@@ -81,7 +81,7 @@ impl PlaceDiffLine<'_> {
         (share * 10_000.0).round() / 100.0
     }
 
-    /// Below the row: the place if it is in no column, and what the map grew by that it is in.
+    /// Returns the lines below the row: the place if it has no column, and the growth of the map that contains it.
     fn lines(&self, width: Option<usize>) -> Vec<Line> {
         let mut lines = place_lines::lines(&self.change.text, width);
         let own = self.change.retained_bytes.delta();
@@ -106,11 +106,11 @@ fn headline(changes: &Changes) -> String {
     if grown == 0 {
         return heap;
     }
-    // As the shares of the rows below: their sum.
-    format!("{heap}; places that explain {} of what grew:", percent(grown, changes.all_grown_bytes()))
+    // The sum of the shares in the rows below.
+    format!("{heap}; places that explain {} of the growth:", percent(grown, changes.all_grown_bytes()))
 }
 
-/// What to ask next: of what grew most.
+/// Returns the suggested commands about the largest growth.
 fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
     let commands = Commands::of(new);
     let grew = |row: &&PlaceChange| row.retained_bytes.delta() > 0 && !row.example.is_null();
@@ -122,7 +122,7 @@ fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
     ]
 }
 
-/// The columns; `width` is that of places below their rows.
+/// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
     let in_column =
         |column: Column<'a, PlaceDiffLine<'a>>| if width.is_some() { column.hidden() } else { column };

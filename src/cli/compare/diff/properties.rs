@@ -32,12 +32,12 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
         Column::of(names::NAME, |row: &&Row| (&row.key).into()).header("property").place(0),
         shown::status(|row: &&Row| row.status, 90),
         Column::of(names::VALUE.of(Side::Old), |row: &&Row| row.old.as_ref().into())
-            .or_null("it has none there")
+            .or_null("not in that dump")
             .header("old")
             .place(1)
             .fit(Fit::Cut { priority: 0 }),
         Column::of(names::VALUE.of(Side::New), |row: &&Row| row.new.as_ref().into())
-            .or_null("it has none there")
+            .or_null("not in that dump")
             .header("new")
             .place(2)
             .fit(Fit::Cut { priority: 0 }),
@@ -48,7 +48,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by properties`",
-        about: "A row is a system property of the JVM, by key. Only those that tell what JVM it was and what it ran, as in \
+        about: "A row is a system property of the JVM, by key. Only those that identify the JVM and its program, as in \
                 [`info`](#info): others may be secret.",
         rows: columns().fields(),
         beside: shown::only_beside().fields(),

@@ -1,4 +1,4 @@
-//! What comparisons of recordings share: what is said on stderr, how a run ends, columns of rows that are stacks.
+//! Code shared by comparisons of recordings: notes on stderr, outcome, columns of rows that are stacks.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
@@ -25,14 +25,14 @@ pub(super) fn open(
     Ok(Pair { old: open(&old)?, new: open(&new)? })
 }
 
-/// Says on stderr what is no damage, unless that is not wanted.
+/// Prints a note, unless --quiet is given.
 pub(super) fn note(args: &DiffArgs, text: &str) {
     if !args.input.quiet() {
         messages::line("note", text);
     }
 }
 
-/// Shows the answer, and says how the run ends; `names` are what patterns are matched with.
+/// Shows the answer and returns the outcome; `names` are matched against patterns.
 pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
     args: &DiffArgs,
     source: &Recordings,
@@ -52,10 +52,10 @@ pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// What positional arguments are.
+/// Description of the positional arguments.
 const TAKES: &str = "the command takes two files, then patterns";
 
-/// The part of a row of its run: `self_percent_old`, `_new`, `_delta`.
+/// Returns the columns of a row's share of its run: `self_percent_old`, `_new`, `_delta`.
 pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent, place: usize) -> [Column<'a, R>; 3] {
     let column = |side, value: fn(Percent) -> f64| {
         Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into()).align(Align::Right)

@@ -1,4 +1,4 @@
-//! What answers have in common whose rows are new, gone, changed, or the same in both dumps.
+//! Code shared by answers whose rows are new, gone, changed, or the same in both dumps.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Old;
@@ -11,16 +11,16 @@ use hprof_report::column::{Column, Columns};
 
 use super::DiffArgs;
 
-/// How many rows there are.
+/// Numbers of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) all: u64,
-    /// Those that are not the same in both dumps.
+    /// Rows that are not the same in both dumps.
     pub(super) changed: u64,
 }
 
 impl Counts {
-    /// Of these rows.
+    /// Counts these rows.
     pub(super) fn of(statuses: impl IntoIterator<Item = Status>) -> Self {
         statuses.into_iter().fold(Self { all: 0, changed: 0 }, |counts, status| Self {
             all: counts.all + 1,
@@ -28,13 +28,13 @@ impl Counts {
         })
     }
 
-    /// The rows that an answer has without `--top`.
+    /// Returns the number of rows that an answer has without `--top`.
     pub(super) fn matching(self, args: &DiffArgs) -> u64 {
         if args.leaves_out_same() { self.changed } else { self.all }
     }
 }
 
-/// The rows that are shown.
+/// Returns the rows that are shown.
 pub(super) fn rows<'r, R>(
     args: &DiffArgs,
     rows: &'r [R],
@@ -44,10 +44,10 @@ pub(super) fn rows<'r, R>(
     rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows())
 }
 
-/// Said of dumps that are the same.
+/// Note about dumps that are the same.
 pub(super) const NOTHING: &str = "nothing has changed";
 
-/// Shows an answer, says on stderr `notes` and if nothing has changed, and how the run ends.
+/// Shows an answer, prints `notes`, also if nothing has changed, and returns the outcome.
 pub(super) fn show<R>(
     args: &DiffArgs,
     source: &impl AnswerSource,
@@ -65,7 +65,8 @@ pub(super) fn show<R>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// What became of a row. Tables only say what figures do not; `place` is that of the column there.
+/// Returns the status column. Tables contain only what the figures do not say; `place` is the column's position
+/// there.
 pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c, R> {
     Column::of(names::STATUS, move |row: &R| of(row).name().into()).header("").place(place).cell(move |row| {
         match of(row) {
@@ -75,20 +76,20 @@ pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c
     })
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 pub(super) struct DiffSummary {
     pub(super) old: Old,
     pub(super) changed: u64,
 }
 
-/// The keys beside the rows, of what has a [`DiffSummary`].
+/// Returns the keys besides the rows of an answer that contains a [`Beside`].
 pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &DiffSummary, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
     columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
     columns
 }
 
-/// As [`beside`], where nothing else stands beside the rows.
+/// Like [`beside`], for an answer with no other keys.
 pub(super) fn only_beside<'c>() -> Columns<'c, DiffSummary> {
     Columns::new(beside(|beside: &DiffSummary| beside, |beside| &beside.old))
 }

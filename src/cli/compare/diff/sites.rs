@@ -26,7 +26,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let sort_by = match args.sort {
         Some(histogram::SortBy::Instances) => SortBy::LiveInstances,
         Some(histogram::SortBy::Name) => SortBy::Class,
-        // Sites retain nothing.
+        // Sites have no retained size.
         None | Some(histogram::SortBy::Bytes | histogram::SortBy::Retained) => SortBy::LiveBytes,
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
@@ -50,7 +50,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     recorded::show(args, &source, answer, counts, || sites().map(|site| &*site.class))
 }
 
-/// Opens a file that has sites, or objects to count them over.
+/// Opens a file that contains sites, or objects to count them over.
 fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
     let mut recorded = input.open(Want { sites: true, traces: true })?;
     input.count_sites(&mut recorded)?;
@@ -62,10 +62,10 @@ fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
     Ok(recorded)
 }
 
-/// Where the sites of the old file and of the new one come from.
+/// Origin of the sites of the old and the new file.
 type Origins = [Option<Origin>; 2];
 
-/// Says which figures are not recorded.
+/// Notes figures that are not recorded.
 fn notes(args: &DiffArgs, source: &Recordings) -> Origins {
     let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
@@ -91,7 +91,7 @@ fn note_of_one(args: &DiffArgs, recorded: &Recorded) {
     );
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct SitesDiffSummary {
     old: Old,
     origins: Origins,
@@ -119,14 +119,14 @@ impl SitesDiffSummary {
     }
 }
 
-/// The title of the column of names.
+/// Title of the name column.
 const NAME: &str = "class and method";
 
-/// When nothing is known of what was allocated.
-const NOT_RECORDED: &str = "one of both files records no allocation sites: of freed objects it knows nothing";
+/// Reason why allocated figures are missing.
+const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
-    // Over objects allocated is live: the columns would say the same twice.
+    // Counted over objects, allocated equals live: the columns would repeat each other.
     let is_recorded = origins == [Some(Origin::Recorded); 2];
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
@@ -203,7 +203,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by sites`",
         about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
-                frames are one row, whatever their serial numbers. The agent leaves out small sites (`cutoff`): one that \
+                frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
                 is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
                 `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
                 have changed.",

@@ -42,7 +42,7 @@ fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> 
 fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
     Session::ask(input, |heap, graph| {
         let census = Census::new(dump(heap, graph)?, other)?;
-        // Texts are read again when both dumps are there: what is damaged in the index is noticed here.
+        // Texts are read again once both dumps are open; damage to the index must be noticed here.
         graph.check_tree();
         Ok(census)
     })
@@ -71,13 +71,13 @@ fn show(
     shown::show(args, source, answer, counts, &[])
 }
 
-/// A row, and its text.
+/// A row and its text.
 struct StringDiffLine {
     row: Row,
     text: Text,
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
     beside: DiffSummary,
     totals: [Totals; 2],
@@ -139,8 +139,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by strings`",
-        about: "A row is a text that several Strings of at least one of the dumps have, reachable or not; those whose copies \
-                take more than before come first. Texts are cut as those of [`strings`](#strings).",
+        about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
         rows: columns().fields(),
         beside: beside().fields(),
     }

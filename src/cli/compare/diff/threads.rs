@@ -41,7 +41,7 @@ fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {
     Session::ask(input, |heap, graph| Ok(Census::new(heap, graph, heap.bytes(&Quiet)?, seed)))
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
     beside: DiffSummary,
     threads: Change,
@@ -92,7 +92,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new(columns)
 }
 
-/// What threads did, and what they do now.
+/// Formats the old and new states of threads.
 fn states(row: &Row) -> String {
     match (row.state_old, row.state_new) {
         (Some(old), Some(new)) if old != new => format!("{} -> {}", old.name(), new.name()),
@@ -114,8 +114,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by threads`",
         about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
-                virtual threads are never one row. Those of which there are more than before come first. Of `thread_group` and \
-                `is_daemon` those of the new dump are shown, if the threads are there.",
+                virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

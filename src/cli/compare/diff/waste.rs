@@ -38,7 +38,7 @@ fn census(input: &Input) -> anyhow::Result<(Session, Census)> {
     })
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
     beside: DiffSummary,
     wasted_bytes: Change,

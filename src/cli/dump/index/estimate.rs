@@ -1,4 +1,4 @@
-//! `index --estimate`: what building an index takes, and whether there is so much.
+//! `index --estimate`: the resources that building an index takes, and whether they are available.
 
 use std::io::IsTerminal;
 
@@ -18,7 +18,7 @@ use hprof_report::table::{Align, Builder};
 
 use super::file::File;
 
-/// Work that takes longer is announced.
+/// Estimated duration above which a build is announced.
 const LONG_MS: u64 = 10_000;
 
 fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
@@ -32,12 +32,12 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
     File(input.path()).show("index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        messages::line("note", "the index is complete: nothing is to be built");
+        messages::line("note", "the index is complete: there is nothing to build");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
 
-/// What is needed beside what there is.
+/// Returns a table of what is needed and what is available.
 fn table(estimate: &Estimate) -> Builder {
     let mut table = Builder::new(&[
         ("", Align::Left),
@@ -67,7 +67,7 @@ fn table(estimate: &Estimate) -> Builder {
         "scratch files, bytes",
         bytes(estimate.scratch_bytes),
         String::new(),
-        "in the same place, while it is built",
+        "in the same place, during the build",
     );
     table
 }
@@ -95,7 +95,7 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
-        .or_null("nothing limits it, or it is not known"),
+        .or_null("no limit, or unknown"),
         Column::of(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
@@ -114,13 +114,13 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "index",
         variant: "`--estimate`",
-        about: "Builds nothing. The one row tells what building would take; exit code 1 if it does not fit for certain.",
+        about: "Builds nothing. The only row contains what building would take; exit code 1 if the index certainly does not fit.",
         rows: columns().fields(),
         beside: Vec::new(),
     }
 }
 
-/// Says on a terminal what a long build will take. What is wrong is said by the build itself.
+/// Announces a long build on a terminal. Problems are reported by the build itself.
 pub(crate) fn note(input: &Input, options: &Options) {
     if input.quiet || !std::io::stderr().is_terminal() {
         return;

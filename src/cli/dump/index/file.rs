@@ -1,4 +1,4 @@
-//! A file that is named and not opened: its index is the answer.
+//! A file that is named but not opened: the answer is about its index.
 
 use std::path::Path;
 

@@ -50,7 +50,7 @@ pub(crate) struct IndexArgs {
     output: Output,
 }
 
-/// A stage of the index, or what was removed of it.
+/// A stage of the index, or of the index that was removed.
 struct StageRow {
     stage: &'static str,
     state: &'static str,
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
-    // What was written just now need not be read again.
+    // A stage that was just written is not read again.
     let mut thorough = true;
     if !args.verify {
         estimate::note(&args.input, &options);
@@ -84,8 +84,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
     }
     let mut reports = args.input.with_threads(|| verify(thorough))??;
     if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
-        // Something is wrong that opening does not look at: all is built anew.
-        // What cannot be removed is reported below.
+        // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(args.input.quiet);
         args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Says which directories are not looked into.
+/// Warns about index directories that are not used.
 fn refused(args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
@@ -159,8 +158,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     let stages = Declared {
         command: "index",
         variant: "",
-        about: "`index DUMP` builds what is missing, and then checks what there is (all bytes, unless they were written in \
-                this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
+        about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
                 row for each directory from which it removed files.",
         rows: columns().fields(),
         beside: Vec::new(),

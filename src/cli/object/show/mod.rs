@@ -1,4 +1,4 @@
-//! `show`: one object, its fields or elements, and what refers to it.
+//! `show`: an object, its fields or elements, and its referrers.
 
 mod columns;
 mod table;
@@ -38,18 +38,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli show heap.hprof com.acme.Cache
   hprof-cli show heap.hprof 0x7c00012a8 --format json | jq '.rows[0].fields[] | {name, value}'";
 
-/// Elements of an array in a table when nothing is said.
+/// Default number of array elements in a table.
 const DEFAULT_ELEMENTS: u64 = 20;
-/// Elements of a collection that are shown to programs when nothing is said: unlike those of an array they are collected.
+/// Default number of elements of a collection for programs: unlike array elements they are collected first.
 const MAX_CONTENTS: u64 = 10_000;
 
-/// Characters of a value that are shown to programs.
+/// Maximum number of characters of a value for programs.
 const MAX_CHARS: usize = 1 << 20;
-/// Frames of a stack that are shown to programs.
+/// Maximum number of stack frames for programs.
 const MAX_FRAMES: usize = 10_000;
-/// Bytes of an array that are shown as one text.
+/// Maximum number of bytes of an array shown as one text.
 const MAX_BYTES: u64 = 16 << 20;
-/// Bytes and characters of an array in a table when nothing is said.
+/// Default number of bytes and characters of an array in a table.
 const DEFAULT_BYTES: u64 = 320;
 const DEFAULT_TEXT: u64 = 2000;
 
@@ -89,7 +89,7 @@ pub(crate) struct ShowArgs {
     output: Output,
 }
 
-/// How elements are shown.
+/// Form of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum As {
     /// Element by element
@@ -101,7 +101,7 @@ enum As {
 }
 
 impl ShowArgs {
-    /// The range that was given, if one was.
+    /// Returns the range, if one was given.
     fn given_range(&self) -> Option<Range<u64>> {
         self.range.clone().or_else(|| self.object.range.clone())
     }
@@ -121,7 +121,7 @@ impl ShowArgs {
     }
 
     fn most_referrers(&self) -> usize {
-        // CSV has no referrers.
+        // CSV does not contain referrers.
         if !self.incoming || self.output.format() == Format::Csv {
             return 0;
         }
@@ -149,13 +149,13 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Why there is nothing to show.
+/// Reason why there is nothing to show.
 enum Missing {
-    /// No such object; IDs next to it.
+    /// No such object; with the nearest IDs.
     Object(ObjectId, Vec<ObjectId>),
-    /// No such class; names like it.
+    /// No such class; with similar names.
     Class(Vec<String>),
-    /// Several classes of that name, the first of them, and how many they are.
+    /// Several classes have that name: the first of them, and their number.
     Ambiguous(Vec<NamedClass>, u64),
     /// A class without a class object.
     NotDumped(String),
@@ -187,7 +187,7 @@ fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
     }
     let Some((text, form)) = data.text() else {
         anyhow::bail!(
-            "the elements of {} are of type {}, and --as text is for byte and char; --as hex shows all types",
+            "the elements of {} are of type {}, but --as text requires byte or char; --as hex shows all types",
             args.object.text,
             data.kind.java_name()
         );
@@ -195,14 +195,14 @@ fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
     Ok(Encoded { text, form: form.name() })
 }
 
-/// What is read of an object before anything is shown of it: of its elements and referrers the first [`KEPT`].
+/// The part of an object that is read before anything is shown: of its elements and referrers the first [`KEPT`].
 struct Looked {
     index: ObjectIndex,
-    /// Without fields.
+    /// The object without fields.
     shown: Shown,
     /// Fields, then elements.
     parts: Vec<Part>,
-    /// The elements that are not made yet.
+    /// Elements that are not computed yet.
     rest: Range<u64>,
     referrers: Vec<Referrer>,
     more_referrers: usize,
@@ -216,7 +216,7 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
 fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
     let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
-    // HotSpot gives all objects the trace 1, which is none.
+    // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = heap.summary().facts().max_trace.get() > 1;
     if args.output.format() == Format::Table && !has_traces {
         shown.trace = TraceSerial::default();
@@ -300,7 +300,7 @@ fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = 
     Box::new(items)
 }
 
-/// Shows an object: JSON as one row, CSV and tables its parts.
+/// Shows an object: one row in JSON, its parts in CSV and tables.
 fn write(
     args: &ShowArgs,
     source: &impl AnswerSource,
@@ -337,7 +337,7 @@ fn write(
     Ok(source.outcome(beyond.is_none()))
 }
 
-/// Says that there is no such object, or not one.
+/// Reports that the object does not exist or is ambiguous.
 fn nothing(args: &ShowArgs, source: &impl AnswerSource, missing: &Missing) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;

@@ -1,4 +1,4 @@
-//! An object as people read it: what stands above and below the table of its fields or elements.
+//! An object as text for people: the lines above and below the table of its fields or elements.
 
 use hprof_parser::TraceSerial;
 use hprof_query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
@@ -10,28 +10,28 @@ use super::columns::{
     Object, PartLine, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
 };
 
-/// Characters of a value that are shown. JSON has all of it.
+/// Maximum number of characters shown of a value. JSON contains all of them.
 pub(super) const SHOWN_CHARS: usize = 1000;
-/// Frames of a stack that are shown.
+/// Maximum number of frames shown of a stack.
 pub(super) const SHOWN_FRAMES: usize = 20;
-/// Characters of a value that stand in one line with its name. A terminal would shorten longer ones.
+/// Maximum number of characters of a value that share a line with its name. A terminal would shorten longer ones.
 const LINE_CHARS: usize = 60;
-/// Bytes in a line of hexadecimal.
+/// Bytes per line of hexadecimal.
 const LINE: usize = 16;
 
-/// What a table shows beside the object.
+/// Data that a table shows besides the object.
 pub(super) struct Extent<'a> {
-    /// The elements of an array or collection that are asked for.
+    /// First requested element of an array or collection.
     pub(super) start: u64,
-    /// How many of an array are shown when nothing is said; `None` if a range was given.
+    /// Default end of the elements shown; `None` if a range was given.
     pub(super) default_end: Option<u64>,
-    /// The bytes of an array, with `--as hex`.
+    /// Bytes of an array, with `--as hex`.
     pub(super) hex: Option<Data<'a>>,
-    /// Referrers that are not shown.
+    /// Number of referrers that are not shown.
     pub(super) more_referrers: usize,
 }
 
-/// The table of an object.
+/// Returns the table of an object.
 pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, PartLine> {
     let shown = &object.shown;
     let mut above = head(shown);
@@ -64,7 +64,8 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
         )));
     }
     if let Some(stack) = &shown.stack {
-        let what = if stack.classes_only { "made in (the dump has no methods):" } else { "made in:" };
+        let what =
+            if stack.classes_only { "allocated at (the dump contains no methods):" } else { "made in:" };
         under.extend([line(""), line(what)]);
         under.extend(stack.frames.iter().map(|frame| Section::Line(format!("  {frame}"))));
         if stack.more > 0 {
@@ -85,8 +86,8 @@ fn line(text: &str) -> Section {
     Section::Line(text.to_owned())
 }
 
-/// The parts of an instance of `class`: its fields are in groups, the class's own first, and a line above each other names
-/// the superclass.
+/// Groups the parts of an instance of `class` by class, its own fields first, with the superclass name above each
+/// other group.
 fn with_superclasses(
     parts: impl Iterator<Item = PartLine>,
     class: Option<String>,
@@ -104,12 +105,12 @@ fn with_superclasses(
     })
 }
 
-/// A table of names and texts, without titles.
+/// Returns a table of names and texts without a header.
 fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
     Section::Table(Builder::pairs(rows))
 }
 
-/// What there is to say of any object.
+/// Returns the sections that every object has.
 fn head(shown: &Shown) -> Vec<Section> {
     let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", grouped(bytes)));
     let class = shown.class.as_deref().unwrap_or("<unknown class>");
@@ -129,7 +130,7 @@ fn head(shown: &Shown) -> Vec<Section> {
         ("kind", Some(shown.kind.name().to_owned())),
         ("class", Some(class)),
         ("loader", shown.loader.as_ref().map(loader_text)),
-        // The label is the start of the value.
+        // Omitted if there is a value: the label is its start.
         ("label", shown.label.clone().filter(|_| value.is_none())),
         ("value", value.filter(|_| long.is_none()).map(|value| value.text.clone())),
         ("shallow", size(shown.shallow_bytes)),
@@ -152,7 +153,7 @@ fn head(shown: &Shown) -> Vec<Section> {
     sections
 }
 
-/// The class of a class object.
+/// Returns the sections about the class of a class object.
 fn of_class(class: &ClassShown) -> Vec<Section> {
     let rows = [
         ("of class", Some(class.name.clone())),
@@ -168,7 +169,7 @@ fn of_class(class: &ClassShown) -> Vec<Section> {
     sections
 }
 
-/// Sixteen bytes a line, as hexdump shows them.
+/// Formats bytes as hexdump does, 16 per line.
 fn hexdump(data: &Data<'_>) -> Option<Section> {
     let line = |(number, bytes): (usize, &[u8])| {
         let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -183,7 +184,7 @@ fn hexdump(data: &Data<'_>) -> Option<Section> {
     (!lines.is_empty()).then(|| Section::Text(lines.join("\n")))
 }
 
-/// The elements of a collection, from `start` on.
+/// Returns the elements of a collection from `start` on.
 fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
     let (kind, shown) = (contents.kind.name(), contents.entries.len() as u64);
     let mut sections = vec![line("")];
@@ -207,7 +208,7 @@ fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
     sections
 }
 
-/// The objects that refer to it.
+/// Returns the section of referrers.
 fn of_referrers(referrers: impl Iterator<Item = Referrer>, more: usize) -> Vec<Section> {
     let mut referrers = referrers.peekable();
     let table = match referrers.peek() {

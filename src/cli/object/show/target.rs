@@ -1,4 +1,4 @@
-//! What is to be shown: an object by its id, a class by its name, with a range behind it or not.
+//! The target of `show`: an object by ID or a class by name, optionally with a range.
 
 use std::ops::Range;
 
@@ -7,32 +7,32 @@ use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::objects::selection;
 
-/// What is to be shown.
+/// Parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShowTarget {
-    /// As it was given, without the range.
+    /// The argument without its range.
     pub(super) text: String,
     pub(super) what: ShowSubject,
-    /// The range behind it.
+    /// Range after the name or ID.
     pub(super) range: Option<Range<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ShowSubject {
-    /// The object with this id.
+    /// Object ID.
     Object(ObjectId),
-    /// The class of this name.
+    /// Class name.
     Class(ClassPattern),
 }
 
-/// Reads `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
+/// Parses `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
 pub(super) fn target(text: &str) -> Result<ShowTarget, String> {
     let (name, places) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
         // `byte[]`, `[Ljava.lang.String;`
         Some((name, places)) if !name.is_empty() && !places.is_empty() => (name, Some(places)),
         _ => (text, None),
     };
-    // No class has a name that starts with a digit.
+    // No class name starts with a digit.
     if !selection::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
@@ -51,7 +51,7 @@ impl ShowTarget {
         Self { text: text.to_owned(), what: ShowSubject::Class(pattern), range: None }
     }
 
-    /// What is meant in this dump: of an ID that is also the name of a class, that class.
+    /// Resolves the target in this dump: an ID that is also a class name selects the class.
     pub(super) fn settled(&self, summary: &Summary) -> Self {
         let is_class = matches!(self.what, ShowSubject::Object(_))
             && selection::is_ambiguous(&self.text)
@@ -60,10 +60,10 @@ impl ShowTarget {
     }
 }
 
-/// Reads `A..B`, `A..`, `..B`, and `5` for one element.
+/// Parses `A..B`, `A..`, `..B`, or `5` for one element.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("`{text}` is not a range; ranges look like 100..200, or 5 for one element");
-    // Parsing would take a sign.
+    // `parse` alone would accept a sign.
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+')).ok_or_else(wrong);
     let Some((start, end)) = text.split_once("..") else {
         let place = number(text)?;

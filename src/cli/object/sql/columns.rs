@@ -1,4 +1,4 @@
-//! The columns of a query's answer.
+//! Columns of the answer to a query.
 
 use crate::cli::shared::object;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -9,10 +9,10 @@ use hprof_query::sql::{Cell, Column as Named, ColumnKind, Row};
 use hprof_report::column::{Align, Column, Columns, Field, Fit, Kind};
 use hprof_report::value::{Value, list, record};
 
-/// Characters of a text in a cell of a table.
+/// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
 
-/// The columns of rows; in a table those that hold numbers only in the first rows stand on the right.
+/// Returns the columns of rows; in a table, columns whose first rows contain only numbers are right-aligned.
 pub(super) fn of_rows(named: &[Named], first: &[Row]) -> Columns<'static, Row> {
     let column = |(at, named): (usize, &Named)| {
         let kind = named.kind;
@@ -28,7 +28,7 @@ pub(super) fn of_rows(named: &[Named], first: &[Row]) -> Columns<'static, Row> {
     Columns::new(named.iter().enumerate().map(column)).flat()
 }
 
-/// A column, for the reference.
+/// Returns a sample column for the reference.
 pub(super) fn example() -> Named {
     Named { name: "NAME".to_owned(), kind: ColumnKind::Other }
 }
@@ -37,7 +37,7 @@ fn cell(row: &Row, at: usize) -> &Cell {
     row.get(at).unwrap_or(&Cell::Null)
 }
 
-/// A cell as JSON has it.
+/// Converts a cell to a JSON value.
 fn value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     match (cell, kind) {
         (Cell::Null, _) => Value::Null,
@@ -50,7 +50,7 @@ fn value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     }
 }
 
-/// A cell as CSV has it.
+/// Converts a cell to a CSV value.
 fn csv(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     match cell {
         Cell::Real(value) => Value::Verbatim(meaning::double(*value).into()),
@@ -58,7 +58,7 @@ fn csv(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     }
 }
 
-/// A cell of a table.
+/// Formats a cell for a table.
 fn plain(cell: &Cell, kind: ColumnKind) -> String {
     match (cell, kind) {
         (Cell::Null, _) => String::new(),
@@ -83,7 +83,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands beside the rows.
+/// Keys of the document besides its rows.
 pub(super) struct SqlSummary {
     names: Vec<Value<'static>>,
     attached: Vec<Value<'static>>,

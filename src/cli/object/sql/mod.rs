@@ -1,4 +1,4 @@
-//! `sql`: queries in SQL, over the tables of a dump.
+//! `sql`: SQL queries over the tables of a dump.
 
 mod columns;
 mod complete;
@@ -32,11 +32,12 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
       FROM classes n JOIN old.classes o USING (name) ORDER BY more DESC'
   hprof-cli sql heap.hprof"#;
 
-/// Rows of a table when nothing is said.
+/// Default number of rows in a table.
 const DEFAULT_TOP: usize = 25;
-/// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
+/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// more.
 const KEPT_BYTES: usize = 16 << 20;
-/// Memory of SQLite in any case: it works with less, but not well.
+/// Minimum memory of SQLite: it works with less, but slowly.
 const LEAST_MEMORY: u64 = 32 << 20;
 
 /// Query the dump as SQL tables
@@ -63,7 +64,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
-    /// How long the query may take, for example 10min; 0 for any time
+    /// Maximum duration of the query, for example 10min; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Filter", value_parser = time_limit)]
     time_limit: TimeLimit,
 
@@ -74,7 +75,7 @@ pub(crate) struct SqlArgs {
     output: Output,
 }
 
-/// A time, or any.
+/// A time limit, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeLimit(Option<Duration>);
 
@@ -82,29 +83,29 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
     if text == "0" {
         return Ok(TimeLimit(None));
     }
-    let wrong = || "a time is expected, such as 90s or 10min; 0 is any time".to_owned();
+    let wrong = || "expected a time such as 90s or 10min, or 0 for no limit".to_owned();
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from(duration).map_err(|_| wrong())?;
     Ok(TimeLimit(Some(duration).filter(|duration| !duration.is_zero())))
 }
 
-/// Schemas that SQLite has already.
+/// Schema names reserved by SQLite.
 const TAKEN: [&str; 2] = ["main", "temp"];
 
 fn attachment(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = text.split_once('=').ok_or("NAME=DUMP is expected, such as old=monday.hprof")?;
+    let (name, path) = text.split_once('=').ok_or("expected NAME=DUMP, for example old=monday.hprof")?;
     let is_plain = |name: &str| {
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.chars().next().is_none_or(|first| first.is_ascii_digit())
     };
     if !is_plain(name) || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name)) {
         return Err(format!(
-            "a name is letters, digits and _, begins with a letter, and is not {}",
+            "a name consists of letters, digits and _, begins with a letter, and is not {}",
             TAKEN.join(" or ")
         ));
     }
     if path.is_empty() {
-        return Err("the name is followed by the path of a dump: NAME=DUMP".to_owned());
+        return Err("expected the path of a dump after the name: NAME=DUMP".to_owned());
     }
     Ok((name.to_owned(), path.into()))
 }
@@ -129,12 +130,12 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Asks, and makes the first rows.
+/// Runs the query and computes the first rows.
 fn answer(args: &SqlArgs, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
-/// The dumps, the first one first.
+/// Returns the dumps; the main one is first.
 fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
     anyhow::ensure!(args.attach.len() <= MAX_ATTACHED, "--attach takes at most {MAX_ATTACHED} dumps");
     for (at, (name, _)) in args.attach.iter().enumerate() {
@@ -153,10 +154,10 @@ fn limits(args: &SqlArgs) -> Limits {
     }
 }
 
-/// A dump that is open.
+/// An open dump.
 type OpenHeap = (Arc<Heap>, Arc<ObjectGraph>);
 
-/// Opens dumps and asks them together. One whose index turns out to be damaged is opened and asked again.
+/// Opens dumps and queries them together. A dump whose index turns out to be damaged is reopened and queried again.
 fn with_all<T: Send>(
     inputs: &[Input],
     opened: Vec<OpenHeap>,
@@ -171,7 +172,7 @@ fn with_all<T: Send>(
     Ok(answer)
 }
 
-/// The tables of opened dumps.
+/// Returns the tables of open dumps.
 fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<Dump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
     let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
@@ -181,7 +182,7 @@ fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<Dump>>> 
     names.zip(opened).map(dump).collect()
 }
 
-/// Shows where an error is, and gives it back.
+/// Shows the position of an error and returns the error.
 fn say(query: &str, error: SqlError) -> anyhow::Error {
     if let Some((line, column)) = error.line(query) {
         query_text::show_place(line, column);
@@ -189,7 +190,7 @@ fn say(query: &str, error: SqlError) -> anyhow::Error {
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
+/// Rows computed while the query runs, when a damaged index can still be noticed. Later rows are computed while they
 /// are written.
 struct First {
     rows: Vec<Row>,
@@ -209,18 +210,19 @@ impl First {
     }
 }
 
-/// Rows that are shown at most.
+/// Returns the maximum number of rows shown.
 fn most(args: &SqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
+/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
+/// rows were omitted.
 fn made(args: &SqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
-/// About what a row takes in memory.
+/// Estimates the memory of a row.
 fn row_bytes(row: &Row) -> usize {
     let of_cell = |cell: &Cell| {
         size_of::<Cell>()
@@ -233,7 +235,7 @@ fn row_bytes(row: &Row) -> usize {
     row.iter().map(of_cell).sum()
 }
 
-/// The dumps that are asked, and what went wrong while rows were written.
+/// The queried dumps, and the error that occurred while rows were written.
 struct Sessions {
     first: Session,
     others: Vec<(String, Session)>,
@@ -268,7 +270,7 @@ impl AnswerSource for Sessions {
     }
 }
 
-/// Rows behind the first ones, while they are made.
+/// Rows after the first ones, computed on demand.
 struct Rest<'s> {
     found: sql::Answer,
     sessions: &'s Sessions,
@@ -281,7 +283,7 @@ impl Iterator for Rest<'_> {
         match self.found.next_row() {
             Ok(row) => row,
             Err(error) => {
-                // The rows end; what is in the buffer is thrown away by `check`, and the run ends with the error.
+                // Ends the rows; `check` discards the buffered output, and the run fails with this error.
                 *self.sessions.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 None
             }
@@ -316,8 +318,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "sql",
         variant: "",
         about: "A row has a key for each column of the query, named as SQLite names it: by `AS`, as it is written, or by its \
-                column; a second column of the same name gets `_2`. Columns that hold object IDs or truth unchanged are \
-                shown as such; what is computed of them is a number.",
+                column; a second column of the same name gets `_2`. Columns that contain unchanged object IDs or booleans are shown as such; values computed from them are numbers.",
         rows: columns::of_rows(&[columns::example()], &[]).fields(),
         beside: columns::beside().fields(),
     }]

@@ -20,21 +20,21 @@ use super::complete::{Helper, statement};
 use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, with_all};
 
 const PROMPT: &str = "sql> ";
-/// Lines of the history.
+/// Maximum number of lines of the history.
 const HISTORY: usize = 1000;
 
 const HELP: &str = "\
-A query ends with `;` and may go over several lines. Tab completes tables,
+A query ends with `;` and may span several lines. Tab completes tables,
 columns, classes and functions.
   .tables            the tables
   .schema [TABLE]    the columns of a table, or of all; a class is a table:
                      .schema java.lang.Thread
-  .timing on|off     whether to say how long a query took
-  .help              this
-  .quit              ends the shell, and so does Ctrl+D
-Ctrl+C takes back what was typed; while a query runs it ends the shell.";
+  .timing on|off     show how long queries take
+  .help              show this help
+  .quit              exit the shell, as Ctrl+D does
+Ctrl+C discards the typed text; while a query runs it ends the shell.";
 
-/// Runs the shell until the user has enough.
+/// Runs the shell until the user exits.
 pub(super) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
     let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<Dump>>) =
         with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
     editor.set_helper(Some(Helper::new(&dumps)));
     let history = history_file();
     if let Some(history) = &history {
-        // There is none before the first time.
+        // The file does not exist before the first session.
         let _ = editor.load_history(history);
     }
     if !args.input.quiet {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Where the history is kept: in the user's state directory.
+/// Returns the path of the history file, in the user's state directory.
 fn history_file() -> Option<PathBuf> {
     let dir = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")))?;
@@ -94,7 +94,7 @@ struct Shell<'a> {
 }
 
 impl Shell<'_> {
-    /// Answers a line: a query, or a command with a dot.
+    /// Handles a line: a query, or a dot command.
     fn one(&mut self, text: &str) -> anyhow::Result<Next> {
         if let Some(command) = text.strip_prefix('.') {
             let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -126,7 +126,7 @@ impl Shell<'_> {
         Ok(Next::GoOn)
     }
 
-    /// The tables of all dumps, by their schema.
+    /// Returns the tables of all dumps, with their schemas.
     fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
         self.dumps.iter().enumerate().flat_map(|(number, dump)| {
             let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };
@@ -168,8 +168,8 @@ impl Shell<'_> {
     }
 }
 
-/// Writes lines to stdout. What does not fit the terminal goes on `hanging` columns behind the start of its line, where its
-/// last column is.
+/// Writes lines to stdout. Text that does not fit the terminal continues on a line indented by `hanging` columns,
+/// where its last column starts.
 fn print(text: &str, hanging: usize) -> anyhow::Result<()> {
     let mut out = output::stdout();
     let width = terminal::style_of(ColorArg::Auto).width.map_or(usize::MAX, usize::from);

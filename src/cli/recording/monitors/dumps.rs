@@ -1,4 +1,4 @@
-//! `monitors --dumps`: the state of threads and monitors at a moment.
+//! `monitors --dumps`: the states of threads and monitors at one moment.
 
 use rustc_hash::FxHashMap;
 
@@ -18,7 +18,7 @@ use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::{Value, id, list};
 
-/// Threads that a cell of a table lists.
+/// Maximum number of threads in a table cell.
 const LISTED: usize = 6;
 
 /// Shows MONITOR DUMPs: those of their monitors whose classes match.
@@ -74,7 +74,7 @@ struct ShownMonitor<'a> {
     owner_name: Option<&'a str>,
 }
 
-/// A line of CSV: a thread, or a monitor and the thread that owns it.
+/// A line of CSV: a thread, or a monitor and its owner.
 struct MonitorDumpLine<'a> {
     number: u64,
     serial: Option<u32>,
@@ -128,7 +128,7 @@ impl<'a> ShownDump<'a> {
         self.threads.into_iter().map(thread).chain(self.monitors.into_iter().map(monitor))
     }
 
-    /// The dump as tables.
+    /// Returns the dump as tables.
     fn sections(self, traces: &'a Traces, stack: &StackArgs) -> Vec<Section> {
         let blank = || Section::Line(String::new());
         let mut sections = Vec::new();
@@ -166,17 +166,17 @@ impl MonitorDumpLine<'_> {
     }
 }
 
-/// The serial number of a thread, if the agent knew it.
+/// Returns the serial number of a thread, if the agent knew it.
 fn known(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
 }
 
-/// Threads that wait.
+/// Returns waiting threads as a list.
 fn waiters(threads: &[u32]) -> Value<'static> {
     list(threads.iter().map(|serial| known(*serial)))
 }
 
-/// Threads in a cell of a table.
+/// Formats threads for a table cell.
 fn listed(threads: &[u32]) -> String {
     let name = |serial: &u32| known(*serial).map_or_else(|| "?".to_owned(), |serial| serial.to_string());
     let mut names: Vec<String> = threads.iter().take(LISTED).map(name).collect();
@@ -186,13 +186,13 @@ fn listed(threads: &[u32]) -> String {
     names.join(" ")
 }
 
-/// A number in a table, without thousands.
+/// Formats a number for a table without thousands separators.
 fn number(number: Option<u32>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 const NOT_STARTED: &str = "the thread has no start record";
-const NOT_OWNED: &str = "no thread holds it";
+const NOT_OWNED: &str = "no thread owns it";
 
 fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownThread<'a>> {
     let columns = [
@@ -235,7 +235,7 @@ fn monitor_columns<'a>() -> Columns<'a, ShownMonitor<'a>> {
             .place(1)
             .cell(|named| number(named.owner())),
         Column::of(names::OWNER_NAME, |named: &ShownMonitor<'a>| named.owner_name.into())
-            .or_null("no thread holds it, or the thread has no start record"),
+            .or_null("no thread owns it, or the thread has no start record"),
         Column::of(names::ENTRY_COUNT, |named: &ShownMonitor<'a>| named.entry_count().into())
             .or_null(NOT_OWNED)
             .header("entered")
@@ -290,7 +290,7 @@ fn item_columns<'a>() -> Columns<'a, MonitorDumpLine<'a>> {
         Column::of(names::ENTRY_COUNT, |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().and_then(ShownMonitor::entry_count).into()
         })
-        .or_null("a thread, or no thread holds it"),
+        .or_null("a thread, or no thread owns it"),
         waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
         waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ])
@@ -307,8 +307,7 @@ pub(super) fn declared() -> [Declared; 2] {
             variant: "`--dumps`",
             about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
                     writes them: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
-                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; before them may stand `S|`, `intr|` and \
-                    `native|`. `frames` of threads are there with `--stack` only. In CSV a line is a thread or a monitor, \
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a monitor, \
                     as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
             beside: beside_columns().fields(),
@@ -316,7 +315,7 @@ pub(super) fn declared() -> [Declared; 2] {
         Declared {
             command: "monitors",
             variant: "`--dumps --format csv`",
-            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are left out.",
+            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are omitted.",
             rows: item_columns().fields(),
             beside: Vec::new(),
         },

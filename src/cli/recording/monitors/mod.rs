@@ -1,4 +1,4 @@
-//! `monitors`: contention, and what threads did at monitors.
+//! `monitors`: contention, monitor dumps and waits.
 
 mod dumps;
 mod waits;
@@ -24,7 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt --dumps
   hprof-cli monitors java.hprof.txt --waits --format csv";
 
-/// The words of `--sort`.
+/// Values of `--sort`.
 const SORT: &[Keyword<SortBy>] = &[
     ("time", SortBy::Time, "Most time first"),
     ("count", SortBy::Count, "Most contentions first"),
@@ -76,7 +76,7 @@ pub(crate) struct MonitorsArgs {
     shown: StackedOutput,
 }
 
-/// What of monitors is shown.
+/// Kind of monitor data to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MonitorView {
     Contention,
@@ -130,11 +130,12 @@ pub(crate) fn run(args: &MonitorsArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What there is to say when the file does not hold what is shown.
+/// Explains that the file lacks the requested data.
 fn missing(what: MonitorView, first: Option<MonitorView>) -> String {
     let missing = match (what, first) {
         (_, None) => {
-            return "no monitors: the HPROF agent records them with monitor=y, in texts only".to_owned();
+            return "no monitors: the HPROF agent records them with monitor=y, in text reports only"
+                .to_owned();
         }
         (MonitorView::Contention, _) => "MONITOR TIME",
         (MonitorView::Dumps, _) => "MONITOR DUMP",

@@ -1,4 +1,4 @@
-//! `monitors --waits`: what threads did at monitors.
+//! `monitors --waits`: events of threads at monitors.
 
 use crate::cli::Outcome;
 use crate::cli::recording::columns::{self, RecordingSummary};
@@ -30,7 +30,7 @@ pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output
     Ok(recorded.outcome(rows > 0))
 }
 
-/// A row, and the name of its thread.
+/// A row and the name of its thread.
 struct WaitLine<'a> {
     waits: WaitRow,
     name: Option<&'a str>,

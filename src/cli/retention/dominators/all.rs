@@ -1,4 +1,4 @@
-//! `dominators --all`: every reachable object, written while it is looked up.
+//! `dominators --all`: every reachable object, written as it is computed.
 
 use std::io::{self, Write};
 
@@ -19,14 +19,14 @@ use crate::cli::shared::object_columns;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-/// A row, and its class.
+/// A row and its class.
 struct DominatorLine<'a> {
     row: Row,
     class: Option<&'a str>,
 }
 
-/// Opens the dump. Everything is checked first, and again as it is read: a chunk of rows is written only if nothing was
-/// wrong with it.
+/// Opens the dump. The index is checked first, and again as it is read: a chunk of rows is written only if no damage
+/// was found.
 pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let (session, ()) = Session::ask(&args.input, |_, graph| {
         graph.check_tree();
@@ -39,7 +39,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
         Format::Json => {
             Chunked::json(columns(), "dominators", &session.dump(), &reachable::beside(), &graph.tree)?
         }
-        // No table: asked for before.
+        // Tables were rejected before.
         Format::Csv | Format::Table => Chunked::csv(columns()),
     };
     let chunks = nodes::chunks(&graph.tree);
@@ -56,7 +56,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(rows > 0))
 }
 
-/// By class number: the name.
+/// Returns class names by class number.
 fn class_names(session: &Session) -> Vec<&str> {
     let summary = session.heap.summary();
     summary.classes().iter().map(|class| summary.class_name(class)).collect()
@@ -78,7 +78,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "dominators",
         variant: "`--all`",
-        about: "A row is a reachable object, in preorder of the dominator tree. Rows are written while they are read: the \
+        about: "A row is a reachable object, in preorder of the dominator tree. Rows are written as they are read: the \
                 document can be larger than the dump.",
         rows: columns().fields(),
         beside: reachable::beside().fields(),

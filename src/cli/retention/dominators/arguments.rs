@@ -1,4 +1,4 @@
-//! The arguments of `dominators`, and where they say that an answer starts.
+//! The arguments of `dominators`, and the starting points that they select.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
@@ -21,16 +21,16 @@ use hprof_report::answer::{Answer, NoRows};
 use hprof_report::column::Columns;
 use hprof_report::number::human_bytes;
 
-/// How objects are put together.
+/// Grouping of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
-    /// Those of one level.
+    /// Groups the objects of one level.
     Level(GroupBy),
-    /// Those of the same class that have the same classes above them.
+    /// Groups objects of the same class that have the same classes above them.
     ClassTree,
 }
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<Grouping>] = &[
     ("class", Grouping::Level(GroupBy::Class), "Class"),
     ("package", Grouping::Level(GroupBy::Package), "Package"),
@@ -42,22 +42,22 @@ const GROUP_BY: &[Keyword<Grouping>] = &[
     ),
 ];
 
-/// Levels when nothing is said, and for merged trees.
+/// Default depth, except for merged trees.
 const DEFAULT_DEPTH: u32 = 1;
 const DEFAULT_DEPTH_MERGED: u32 = 5;
 
-/// Where an answer starts.
+/// Starting points of an answer.
 pub(super) enum From {
-    /// At what only the roots dominate.
+    /// The objects that no other object dominates.
     Roots,
-    /// At an object.
+    /// An object.
     Object(TreePosition),
-    /// At the objects of some classes that no other of them dominates.
+    /// The topmost instances of given classes: those that no other of them dominates.
     Tops(Vec<TreePosition>),
 }
 
 impl From {
-    /// As a start, or several.
+    /// Returns the starting points.
     pub(super) fn starts(&self) -> Vec<Start> {
         match self {
             Self::Roots => vec![Start::Roots],
@@ -100,7 +100,7 @@ pub(crate) struct DominatorsArgs {
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     pub(super) group_by: Option<Grouping>,
 
-    /// Show the dominators of the object of --of instead, from the GC roots down to it
+    /// Show the dominators of the object of --of instead, from the GC roots down
     #[arg(
         long,
         requires = "of",
@@ -109,7 +109,7 @@ pub(crate) struct DominatorsArgs {
     )]
     pub(super) chain: bool,
 
-    /// Leave nothing out: list every reachable object with its retained size and dominator, in preorder; JSON and CSV only
+    /// Omit nothing: list every reachable object with its retained size and dominator, in preorder; JSON and CSV only
     #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "chain"], help_heading = "Output")]
     pub(super) all: bool,
 
@@ -118,7 +118,7 @@ pub(crate) struct DominatorsArgs {
 }
 
 impl DominatorsArgs {
-    /// Levels of the tree.
+    /// Returns the depth of the tree.
     pub(super) fn depth(&self) -> u32 {
         match (self.depth, self.group_by) {
             (Some(0), _) => u32::MAX,
@@ -128,7 +128,7 @@ impl DominatorsArgs {
         }
     }
 
-    /// Ends with an error if an option was given that means nothing for the objects of one level.
+    /// Returns an error if an option was given that cannot be used with the objects of one level.
     pub(super) fn refuse_levels(&self) -> anyhow::Result<()> {
         let given = [("--depth", self.depth.is_some()), ("--min-retained", self.min_retained > 0)];
         match (self.group_by, given.into_iter().find(|(_, given)| *given)) {
@@ -140,7 +140,7 @@ impl DominatorsArgs {
         }
     }
 
-    /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
+    /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
     pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
         let Some(of) = self.of.as_ref().map(|of| of.settled(summary)) else { return Some(From::Roots) };
         if let What::Object(id) = &of.what {
@@ -151,7 +151,7 @@ impl DominatorsArgs {
         if tops.is_empty() { None } else { Some(From::Tops(tops)) }
     }
 
-    /// Says that no object retains enough.
+    /// Notes that no object retains enough.
     pub(super) fn note_too_small(&self) {
         if self.min_retained > 0 && !self.input.quiet {
             let bytes = human_bytes(self.min_retained);
@@ -159,7 +159,7 @@ impl DominatorsArgs {
         }
     }
 
-    /// The answer without rows, where there is nothing to start from.
+    /// Returns the answer without rows if there is no starting point.
     pub(super) fn without_start<R>(
         &self,
         session: &Session,
@@ -173,7 +173,7 @@ impl DominatorsArgs {
         Ok(session.outcome(false))
     }
 
-    /// Says why there is no answer.
+    /// Notes why there is no answer.
     pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
         let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet).map(|of| of.settled(summary)) else {
             return;

@@ -1,4 +1,4 @@
-//! `dominators --group-by`: the objects of one level, added up.
+//! `dominators --group-by`: the objects of one level, grouped.
 
 use hprof_query::classes::histogram::GroupBy;
 use hprof_query::dictionary::{Name, names};
@@ -46,7 +46,7 @@ fn retained_bytes(row: &GroupRow) -> u64 {
     row.group.retained_bytes.unwrap_or(0)
 }
 
-/// The name of a class or package.
+/// Returns the name of a class or package.
 fn name(row: &GroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
 }
@@ -59,7 +59,7 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
     };
     let named = |of: Name| {
         let column = Column::of(of, |row: &GroupRow| name(row).into());
-        shown(column.or_null("the dump does not say of which class the objects are"), |row| {
+        shown(column.or_null("the dump does not contain the class of the objects"), |row| {
             name(row).map(str::to_owned)
         })
     };

@@ -1,4 +1,4 @@
-//! `dominators`: the largest objects of the tree, level by level.
+//! `dominators`: the biggest objects of the tree, level by level.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(rows > 0))
 }
 
-/// Adds what stands below a table.
+/// Adds the totals below a table.
 fn with_totals<'a>(
     mut answer: Answer<'a, DominatorTreeLine<'a>>,
     args: &DominatorsArgs,
@@ -120,7 +120,7 @@ fn with_totals<'a>(
     answer
 }
 
-/// The depths of rows below the row where their part of the tree starts.
+/// Returns the depth of each row below the starting row of its subtree.
 fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> {
     let is_of_several = matches!(from, From::Tops(_));
     let mut top: Option<(Range<TreePosition>, u32)> = None;
@@ -136,19 +136,19 @@ fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> 
     places.iter().map(one).collect()
 }
 
-/// A row, its class, and what a table draws of the tree.
+/// A row, its class, and data for drawing the tree.
 struct DominatorTreeLine<'a> {
     row: Row,
     class: Option<&'a str>,
-    /// What leads to the object.
+    /// Branch lines drawn before the object.
     branch: String,
-    /// How many of the objects that it dominates are shown, if some are not.
+    /// Number of dominated objects that are shown, if some are not.
     shown: Option<u64>,
-    /// `true` if only the roots dominate it, and it is none: several of them lead to it.
+    /// Whether no object dominates it although it is not a root: several roots lead to it.
     is_held_by_several: bool,
 }
 
-/// Said of what only the roots dominate and is none.
+/// Suffix for objects that no object dominates and that are not roots.
 pub(super) const HELD_BY_SEVERAL: &str = " (held by several)";
 
 fn named<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
@@ -188,7 +188,7 @@ pub(super) fn declared() -> Declared {
         command: "dominators",
         variant: "",
         about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
-                siblings by `retained_bytes`, largest first; `depth` tells the levels. With `--of OBJECT` the first row is \
+                siblings by `retained_bytes`, largest first; `depth` is the level. With `--of OBJECT` the first row is \
                 that object; an unreachable object has no row, since it retains nothing. With `--of CLASS` the objects of the \
                 class that no other of them dominates start the tree.",
         rows: columns(Whole::default()).fields(),

@@ -36,7 +36,8 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
         };
         let question = Question {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),
-            // As in a tree that is not merged: levels below an object, but the tops of a class are one.
+            // As in a tree that is not merged: levels below an object, but the topmost instances of a class count as
+            // one.
             levels: args.depth().saturating_add(one),
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
@@ -74,30 +75,30 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(nodes > 0))
 }
 
-/// What a row is of.
+/// Content of a row.
 #[derive(Debug, Clone)]
 enum MergedTreeItem {
     Node(Node),
-    /// What is left out below the row above it: in tables only.
+    /// The nodes omitted below the row above: only in tables.
     Others(Others),
 }
 
-/// A row, and what a table draws before it.
+/// A row, with the branch lines of a table.
 #[derive(Debug, Clone)]
 struct Drawn {
     of: MergedTreeItem,
     branch: String,
 }
 
-/// All nodes, for programs.
+/// Returns all nodes, for programs.
 fn listed(nodes: &[Node]) -> Vec<Drawn> {
     nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: String::new() }).collect()
 }
 
-/// All nodes, with a line for what is left out behind the last one of each level that is shown.
+/// Returns all nodes, with a line for omitted ones after the last shown node of each level.
 fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
     let mut rows: Vec<(MergedTreeItem, u32)> = Vec::new();
-    // Nodes that the pass is in, whose others come behind all that is below them.
+    // Nodes that the pass is inside of; their omitted siblings follow everything below them.
     let mut open: Vec<(u32, Others)> = Vec::new();
     let close = |rows: &mut Vec<(MergedTreeItem, u32)>, open: &mut Vec<(u32, Others)>, depth: u32| {
         while let Some((above, others)) = open.pop_if(|(above, _)| *above >= depth) {
@@ -119,7 +120,7 @@ fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
     rows.into_iter().zip(tree::branches(&depths)).map(|((of, _), branch)| Drawn { of, branch }).collect()
 }
 
-/// Makes rows.
+/// Builds rows.
 struct MergedTreeMaker<'a> {
     summary: &'a Summary,
     edges: Edges<'a>,
@@ -169,7 +170,7 @@ impl<'a> MergedTreeMaker<'a> {
     }
 }
 
-/// A row, with what it is called.
+/// A row with its name.
 struct MergedTreeLine {
     drawn: Drawn,
     class: Option<String>,
@@ -203,7 +204,7 @@ impl MergedTreeLine {
         }
     }
 
-    /// A figure of a node.
+    /// Returns a figure of a node.
     fn figure(&self, figure: fn(&Node) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }
@@ -251,8 +252,9 @@ fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
             .or_null("there is none, or there are several objects"),
         Column::of(names::OBJECT, |line: &MergedTreeLine| id(line.object))
             .or_null("there are several objects"),
-        Column::of(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into())
-            .or_null("several objects hold it, or only such of the JDK, or there are several objects"),
+        Column::of(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
+            "several objects refer to it, or only objects of the JDK do, or the row has several objects",
+        ),
         Column::of(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects))
             .header("objects")
             .place(3)
@@ -288,8 +290,7 @@ pub(super) fn declared() -> Declared {
         variant: "`--group-by class-tree`",
         about: "A row is all objects of one class below the same classes in the dominator tree; class objects are rows of their \
                 own. Objects of a class that objects of the same class dominate immediately are in the same row, so a linked \
-                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` tell \
-                the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
+                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` describe the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
         rows: columns(Whole::default()).fields(),
         beside: reachable::beside().fields(),
     }

@@ -1,4 +1,4 @@
-//! What stands beside the suspects in JSON: class loaders, finalizers, memory outside of the heap.
+//! Keys besides the suspects in JSON: class loaders, finalizers, memory outside the heap.
 
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::Why;

@@ -117,7 +117,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         Column::of(names::FRAME, |row: &SuspectLine<'a>| {
             row.suspect.frame.as_ref().map(ToString::to_string).into()
         })
-        .or_null("it is no thread, or there is none"),
+        .or_null("not a thread, or it has none"),
         Column::of(names::OTHER_THREADS, |row: &SuspectLine<'a>| {
             let paths = row.suspect.paths.iter();
             list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))
@@ -158,7 +158,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
     ])
 }
 
-/// Several texts in one cell of CSV.
+/// Joins several texts into one CSV cell.
 fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     texts.join("; ").into()

@@ -61,7 +61,7 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) 
     Ok(())
 }
 
-/// A suspect with its evidence.
+/// Writes a suspect with its evidence.
 fn row(out: &mut dyn Write, summary: &Summary, told: &LeaksReport, at: usize) -> io::Result<()> {
     let leaks = &told.leaks;
     let Some(suspect) = leaks.suspects.get(at) else { return Ok(()) };
@@ -93,7 +93,7 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A text of the dump: nothing in it is Markdown, and it is not longer than a line.
+/// Escapes text of the dump for Markdown and shortens it to a line.
 fn text(text: &str) -> String {
     markdown::text(&words::line(text))
 }

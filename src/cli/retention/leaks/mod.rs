@@ -1,4 +1,4 @@
-//! `leaks`: what is wrong with a heap, in sentences, with evidence.
+//! `leaks`: leak suspects in sentences, with evidence.
 
 mod beside;
 mod claim;
@@ -30,16 +30,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
 
-/// How suspects are shown.
+/// Output format of suspects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// As every command has it.
+    /// A format that every command has.
     Rows(Format),
-    /// For a ticket.
+    /// Markdown for a ticket.
     Markdown,
 }
 
-/// The words of `--format`.
+/// Values of `--format`.
 const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Text for people"),
     ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
@@ -47,14 +47,14 @@ const FORMAT: &[Keyword<Show>] = &[
     ("markdown", Show::Markdown, "Markdown for a ticket"),
 ];
 
-/// Name the leak suspects, with evidence
+/// Find leak suspects and show the evidence
 ///
-/// A suspect is an object that only GC roots dominate and that retains more than --threshold percent of
-/// the reachable heap, or all other such objects of one class if together they retain more. Each is
-/// followed down to its accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least
-/// 80 percent of what is retained there is in many children of one class, in one chain, in one buffer, or
-/// in many like threads or class loaders; otherwise it is a `holder` of different parts. The exit code is 1
-/// if nothing accumulates, or only what is less than 1 percent of all objects. Builds the index on first use.
+/// A suspect is an object that no other object dominates and that retains more than --threshold percent of the
+/// reachable heap, or all such objects of one class if together they retain more. Each is followed down to its
+/// accumulation point, as in Eclipse MAT. The verdict is `accumulation` if at least 80 percent of what is retained
+/// there is in many children of one class, in one chain, in one buffer, or in many similar threads or class loaders;
+/// otherwise it is a `holder` of different parts. The exit code is 1 if nothing accumulates, or less than 1 percent
+/// of all objects. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaksArgs {
     #[command(flatten)]
@@ -86,13 +86,13 @@ pub(crate) struct LeaksArgs {
     color: ColorArg,
 }
 
-/// All that is told.
+/// Data of an answer.
 struct LeaksReport {
     leaks: Leaks,
     facts: HeapFacts,
-    /// Shallow bytes of unreachable objects, and of all.
+    /// Shallow bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
-    /// `true` if part of the dump is missing.
+    /// Whether part of the dump is missing.
     is_damaged: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A suspect in sentences, and its evidence in a few words.
+//! Descriptions of suspects in sentences, and of their evidence in a few words.
 
 use hprof_parser::names;
 use hprof_query::leaks::contents::{Level, Reason};
@@ -16,24 +16,24 @@ use crate::cli::shared::{holder, paths};
 use super::claim::{Claim, amount};
 use super::loaders;
 
-/// The class of objects that stand for one with a finalizer.
+/// Class of the objects that represent objects with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
-/// What is said of what accumulates behind soft references.
+/// Suffix for what accumulates behind soft references.
 const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
-/// Parts that a sentence names.
+/// Maximum number of parts that a sentence names.
 const NAMED_PARTS: usize = 3;
-/// Threads of a queue that a sentence names.
+/// Maximum number of threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 
-/// Characters of a line. No line is as long but where a name has been made to fill the screen.
+/// Maximum number of characters of a line, exceeded only by names made to fill the screen.
 const LONGEST_LINE: usize = 1 << 12;
 
-/// A line for people, which says little of what fills it.
+/// Shortens a line for people.
 pub(crate) fn line(text: &str) -> String {
     fit::middle(text, LONGEST_LINE)
 }
 
-/// What is wrong with the heap, in a line: the one conclusion, wherever it is shown.
+/// Returns the one-line verdict on the heap: the same wherever it is shown.
 pub(crate) fn headline(leaks: &Leaks) -> String {
     let heap = format!("the reachable heap of {}", human_bytes(leaks.reachable_bytes));
     let share = |bytes: u64| percent(bytes, leaks.reachable_bytes);
@@ -56,7 +56,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
                 "No leak suspect: {subject} {retains} {share} of {heap}, and nothing accumulates there"
             ))
         }
-        // Of what is left beside garbage nothing needs to be said.
+        // Besides garbage, the rest needs no mention.
         ([], []) if garbage.is_some() => None,
         ([], []) if leaks.reachable_bytes == 0 => {
             Some("No leak suspect: there are no reachable objects".to_owned())
@@ -70,7 +70,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     line(&all.join("; "))
 }
 
-/// A conclusion in a sentence.
+/// Returns a conclusion as a sentence.
 pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
     format!("{}.", claim(leaks, one).text(leaks))
 }
@@ -83,12 +83,13 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
-/// Returns whether what retains most is a leak suspect.
+/// Returns whether the biggest object is a leak suspect.
 pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
     matches!(leaks.largest(), Some(Largest::Conclusion(_)))
 }
 
-/// What retains most, without a full stop. Of what is no leak suspect that is said first, and what is concluded elsewhere.
+/// Describes the biggest object, without a full stop. If it is not a leak suspect, this is said first, with a
+/// reference to the conclusions.
 pub(crate) fn largest(leaks: &Leaks) -> String {
     match leaks.largest() {
         Some(Largest::Conclusion(one)) => claim(leaks, one).text(leaks),
@@ -112,13 +113,13 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
     }
 }
 
-/// All that is said of a suspect.
+/// Returns the full description of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
 }
 
-/// What the evidence of a row is called: those that are conclusions by number of the conclusion, as many as the headline
-/// says, the others by number of the row.
+/// Returns the title of a row's evidence: conclusions are numbered as in the headline, other rows by their own
+/// number.
 pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     let is_it = |one: &Conclusion| one.cause == Cause::Suspect(at);
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
@@ -128,12 +129,12 @@ pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     }
 }
 
-/// The same of a conclusion.
+/// Returns the title of a conclusion.
 pub(super) fn suspect_title(number: usize) -> String {
     format!("Suspect {}", number + 1)
 }
 
-/// The first sentence: what accumulates, where, and how much.
+/// Returns the first sentence: what accumulates, where, and how much.
 pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == Verdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
@@ -149,7 +150,7 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     format!("{}.", accumulation(suspect).text(leaks))
 }
 
-/// What accumulates, and where.
+/// Describes what accumulates, and where.
 fn accumulation(suspect: &Suspect) -> Claim {
     let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
     let local = suspect.main_thread_local();
@@ -210,7 +211,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
     }
 }
 
-/// What else is said of a suspect.
+/// Returns further sentences about a suspect.
 fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let mut all = Vec::new();
     let is_group = suspect.kind == Kind::Group;
@@ -274,7 +275,8 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     all
 }
 
-/// How a class or a class loader that is suspect keeps alive what accumulates: by a static field, if the path tells.
+/// Describes how a suspect class or class loader keeps alive what accumulates: by a static field, if the path
+/// contains one.
 fn keeps_alive(suspect: &Suspect) -> Option<String> {
     let subject = subject(suspect);
     let paths = suspect.paths.as_ref()?;
@@ -295,7 +297,7 @@ fn keeps_alive(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// What the suspect retains, where that is clearly more than what accumulates.
+/// Returns what the suspect retains, if that is clearly more than what accumulates.
 fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     let beside = suspect.retained_bytes.saturating_sub(suspect.accumulated_bytes);
     (beside > suspect.retained_bytes / 20).then(|| {
@@ -303,7 +305,7 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// Threads whose fields lead to it, where it is not the thread that is suspect.
+/// Describes threads whose fields lead to it, unless the thread itself is the suspect.
 fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     let root = paths.path.root.thread.as_ref().filter(|_| !paths.only_frames && suspect.what != What::Thread);
     let root = root.and_then(|thread| thread.name.as_ref());
@@ -316,7 +318,7 @@ fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     }
 }
 
-/// What is said of a thread that is suspect by itself.
+/// Describes a suspect thread.
 fn thread(suspect: &Suspect) -> String {
     let name = subject(suspect);
     let oom = if suspect.is_oom_thread { ", which ran out of memory," } else { "" };
@@ -337,7 +339,7 @@ fn thread(suspect: &Suspect) -> String {
     format!("{}{oom} only has it in a local of {}.", capital(&name), frame_name(&paths.path))
 }
 
-/// That a frame holds it too, where the path is through fields.
+/// Notes that a frame also references it, if the path goes through fields.
 fn frame(paths: &Paths) -> Option<String> {
     if paths.only_frames {
         return Some(format!("Only frames of threads hold it: {}.", paths::describe_root(&paths.path.root)));
@@ -350,7 +352,7 @@ fn frame_name(path: &Path) -> String {
     path.root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
 }
 
-/// What is said of a queue.
+/// Describes a queue.
 fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
@@ -379,7 +381,7 @@ fn queue(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// What the suspect is: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
+/// Describes the suspect: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
 pub(super) fn subject(suspect: &Suspect) -> String {
     if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return format!("{} x {class}", grouped(suspect.objects));
@@ -387,7 +389,7 @@ pub(super) fn subject(suspect: &Suspect) -> String {
     named(&suspect.object, suspect.what)
 }
 
-/// An object by its name.
+/// Describes an object by its name.
 fn named(named: &Named, what: What) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
@@ -404,14 +406,14 @@ fn named(named: &Named, what: What) -> String {
     }
 }
 
-/// An object in few words, for a line of evidence.
+/// Describes an object briefly, for a line of evidence.
 pub(super) fn described(object: &Named) -> String {
     let class = object.class.as_deref().unwrap_or("<unknown class>");
     let kind = if object.is_class_object { "class " } else { "" };
     format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))
 }
 
-/// The beginning of a sentence. Names of classes stay as they are.
+/// Capitalizes the start of a sentence, except class names.
 fn capital(text: &str) -> String {
     let is_word = ["thread ", "class "].iter().any(|word| text.starts_with(word));
     let mut chars = text.chars();
@@ -421,7 +423,8 @@ fn capital(text: &str) -> String {
     }
 }
 
-/// Where it is: the collection and the field that holds it, and the application's field above where that is the JDK's.
+/// Describes its place: the collection and the field that references it, and the application's field above if that is
+/// the JDK's.
 fn place(suspect: &Suspect) -> Option<String> {
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
@@ -446,12 +449,12 @@ fn place(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// What accumulates: `55,417 x orders.Order`.
+/// Describes what accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
     if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
     }
-    // What the collection says is a guess where not all of it was looked at: then the tree must know the class too.
+    // If a collection was only sampled, its element class is a guess: the tree must contain the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());
     let is_known = |class: &str| suspect.accumulated.iter().any(|level| level.class == class);
     if let Some(held) = held.filter(|held| held.is_exact || is_known(&held.class)) {
@@ -466,7 +469,7 @@ fn elements(suspect: &Suspect) -> Option<String> {
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
 }
 
-/// A level of what accumulates.
+/// Describes a level of what accumulates.
 fn level(level: &Level) -> String {
     let kind = if level.is_class_object { "class " } else { "" };
     match level.objects {
@@ -475,12 +478,12 @@ fn level(level: &Level) -> String {
     }
 }
 
-/// What accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node -> ...`.
+/// Describes what accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node`.
 pub(super) fn accumulated(suspect: &Suspect) -> String {
     suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
 }
 
-/// The largest parts of a holder.
+/// Describes the largest parts of a holder.
 fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
     let text = |part: &Part| {
@@ -489,7 +492,7 @@ fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// A part of a holder.
+/// Describes a part of a holder.
 pub(super) fn part_text(part: &Part) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
@@ -499,7 +502,7 @@ pub(super) fn part_text(part: &Part) -> String {
     }
 }
 
-/// The pool of the threads, if it is so many.
+/// Returns the pool of the threads, if it has this many.
 fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
         Some(Reason::Threads { place, threads, .. }) if *threads == wanted => place.name.as_deref(),
@@ -507,7 +510,8 @@ fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     }
 }
 
-/// A ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6 threads`.
+/// Describes a ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6
+/// threads`.
 pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
     let threads = if local.threads == 1 { "thread" } else { "threads" };
     if local.key.is_null() {
@@ -536,7 +540,7 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
     }
 }
 
-/// The frames without those of the error itself.
+/// Returns the frames without those of the error itself.
 pub(crate) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()

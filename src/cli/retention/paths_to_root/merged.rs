@@ -28,22 +28,22 @@ use crate::cli::shared::{messages, object, object_columns, paths};
 use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Lines without a branch that a table shows; of more the middle is left out.
+/// Maximum number of lines without a branch in a table; the middle of more is omitted.
 const MAX_LINES: usize = 12;
 
-/// The trees, and all that is shown of their objects.
+/// The trees and the data shown of their objects.
 struct Trees {
     merged: Merged,
-    /// As `merged.nodes`.
+    /// Steps, parallel to `merged.nodes`.
     steps: Vec<Step>,
-    /// The roots, in their order.
+    /// Roots, in their order.
     roots: Vec<RootView>,
-    /// Selections of classes without objects.
+    /// Indices of selections of classes without objects.
     missing: Vec<usize>,
 }
 
 impl Trees {
-    /// What holds a node.
+    /// Returns the parent of a node.
     fn holder(&self, at: usize) -> Option<&Step> {
         self.merged.nodes.get(at)?.parent.and_then(|parent| self.steps.get(parent))
     }
@@ -94,7 +94,7 @@ fn find(
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
-/// What is shown of each node: those that one object holds in one look at it.
+/// Returns the data shown of each node: the children of an object are read together.
 fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| nodes.get(*at).map(|node| node.parent));
@@ -114,7 +114,7 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Says what rows cannot.
+/// Notes what rows cannot show.
 fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
     let note = |text: &str| messages::line("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
@@ -160,9 +160,9 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
 struct PathObject<'a> {
     node: &'a Node,
     step: &'a Step,
-    /// The object that holds it.
+    /// Object that references it.
     parent: Option<&'a Step>,
-    /// Why it is a root, if nothing holds it.
+    /// Root, if it has no parent.
     root: Option<&'a RootView>,
 }
 
@@ -192,7 +192,7 @@ fn columns<'a>() -> Columns<'a, PathObject<'a>> {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
-            .or_null("it is no root: it has a `parent`"),
+            .or_null("not a root: it has a `parent`"),
         ]),
     )
 }
@@ -212,18 +212,18 @@ fn beside() -> Columns<'static, Merged> {
 
 /// A line of the table.
 enum MergedPathLine {
-    /// A node, by its place.
+    /// A node, by its index.
     Node(usize),
-    /// Equal steps below one another, by the place of the first, and how many.
+    /// Consecutive equal steps: index of the first, and number.
     Chain(usize, usize),
-    /// Steps in between that are left out.
+    /// Number of omitted steps in between.
     Between(usize),
-    /// What is left out below a node, or of the roots.
+    /// Nodes omitted below a node, or omitted roots.
     More(More),
 }
 
-/// The lines of the table: how deep they are drawn, and whether a line starts a branch. Only branches are drawn deeper
-/// than what they are below of.
+/// Returns the lines of the table: indentation, whether a line starts a branch, and content. Only branches are
+/// indented further than their parent.
 fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     let merged = &trees.merged;
     let nodes = &merged.nodes;
@@ -235,7 +235,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     }
     let branches =
         |at: usize, node: &Node| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
-    // What is left out below comes behind all that is shown there.
+    // The line about omitted nodes follows all nodes shown there.
     let mut open: Vec<(u32, u32, More)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
     let mut lines: Vec<(u32, bool, MergedPathLine)> = Vec::new();
@@ -275,7 +275,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     lines
 }
 
-/// Shortens the last lines, those of nodes one below the other without a branch.
+/// Shortens the last lines: a sequence of nodes without a branch.
 fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
     let kept = lines.len().saturating_sub(nodes.len());
     let Some((depth, ..)) = lines.get(kept) else { return };
@@ -297,20 +297,20 @@ fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: R
     }));
 }
 
-/// A line of the table, as it is shown.
+/// A line of the table with its texts.
 struct Shown<'a> {
     objects: Option<u64>,
     step: Option<&'a Step>,
     text: String,
 }
 
-/// The lines of the table with the tree drawn.
+/// Returns the lines of the table with the tree drawn.
 fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
     let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
     let rows: Vec<PathObject<'_>> = rows(trees).collect();
-    // By depth: how lines below the last branch begin.
+    // By depth: the start of lines below the last branch.
     let mut below: Vec<String> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());
     for (depth, starts, line) in lines {
@@ -378,9 +378,8 @@ pub(super) fn declared() -> Declared {
         command: "paths-to-root",
         variant: "Classes",
         about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. Paths start at what a thread's frame holds only where no other leads to the object. \
-                Rows are in preorder: below each object those that it holds, those that lead to \
-                most objects first.",
+                least one of these paths. A path starts at a local of a thread only if no other path leads to the object. \
+                Rows are in preorder: below each object those that it references, those that lead to most objects first.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

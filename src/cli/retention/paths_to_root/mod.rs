@@ -1,4 +1,4 @@
-//! `paths-to-root`: what keeps an object alive.
+//! `paths-to-root`: the paths that keep an object alive.
 
 mod chains;
 mod merged;
@@ -25,14 +25,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli paths-to-root heap.hprof com.acme.Session --top 10
   hprof-cli paths-to-root heap.hprof 0x7c00012a8 --format json | jq -r '.rows[0].steps[].class'";
 
-/// Objects below each object of a table when nothing is said.
+/// Default number of children per object in a table.
 const DEFAULT_BELOW: usize = 5;
-/// Paths to each object when nothing is said.
+/// Default number of paths to each object.
 const DEFAULT_PATHS: u16 = 3;
-/// Branches of a table when nothing is said.
+/// Default number of branches in a table.
 const DEFAULT_BRANCHES: usize = 24;
 
-/// The words of `--exclude`.
+/// Values of `--exclude`.
 const STRENGTHS: &[Keyword<Strength>] = &[
     ("weak", Strength::Weak, "Referent of a WeakReference"),
     ("soft", Strength::Soft, "Referent of a SoftReference"),
@@ -83,7 +83,7 @@ pub(crate) struct PathsToRootArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Output")]
     paths: Option<u16>,
 
-    /// For objects, give up after looking at N referrers; 0 for no limit [default: 0]
+    /// For objects, give up after N referrers; 0 for no limit [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     budget: Option<u64>,
 
@@ -108,7 +108,7 @@ impl PathsToRootArgs {
         references.without_roots(self.exclude_roots.iter().copied())
     }
 
-    /// What is shown of merged paths.
+    /// Returns limits on what is shown of merged paths.
     fn show(&self) -> Show {
         let format = self.output.format();
         let limited = format == Format::Table && !self.top.is_given();
@@ -119,14 +119,14 @@ impl PathsToRootArgs {
         }
     }
 
-    /// Says which options do nothing, since they are for classes, or for objects.
+    /// Notes options that have no effect because they apply only to classes or only to objects.
     fn notes(&self, are_objects: bool) {
         if self.input.quiet {
             return;
         }
         let options = [
             (true, self.top.is_given(), "--top is for classes: --paths limits the paths to an object"),
-            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown whole"),
+            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown in full"),
             (false, self.paths.is_some(), "--paths is for objects: --top limits the merged paths of a class"),
             (false, self.budget.is_some(), "--budget is for objects: the paths of a class are all searched"),
         ];
@@ -156,12 +156,12 @@ pub(crate) fn run(args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The references that are left out: `weak, soft or phantom`.
+/// Describes the excluded references: `weak, soft or phantom`.
 fn excluded_references(excluded: Excluded) -> String {
     either(Strength::EXCLUDABLE.into_iter().filter(|of| excluded.contains(*of)).map(Strength::name))
 }
 
-/// The kinds of roots that are left out: `java frame or JNI local`.
+/// Describes the excluded roots: `java frame or JNI local`.
 fn excluded_roots(excluded: Excluded) -> String {
     either(RootKind::ALL.into_iter().filter(|of| excluded.contains_root(*of)).map(RootKind::name))
 }

@@ -1,4 +1,4 @@
-//! `paths-to-root OBJECT`: the shortest paths to each of some objects.
+//! `paths-to-root OBJECT`: the shortest paths to each of the given objects.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{ObjectGraph, Quiet};
@@ -22,51 +22,51 @@ use crate::cli::shared::{messages, object, object_columns, paths};
 use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Lines of a path that a table shows; of more the middle is left out.
+/// Maximum number of lines of a path in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 40;
-/// Steps at either end of a path among which a table's chains are found.
+/// Number of steps at either end of a path in which chains are detected for a table.
 const LOOKED_AT: usize = 100_000;
-/// Fields that are named which also hold what a frame holds.
+/// Maximum number of named fields that also reference what a frame references.
 const MAX_HOLDERS: usize = 3;
 
-/// The paths to one object, and why there are those.
+/// The paths to one object, and how they were found.
 struct Paths {
     id: ObjectId,
     what: PathsOutcome,
     paths: Vec<PathView>,
-    /// `true` if there is no other path.
+    /// Whether there is no other path.
     are_all: bool,
-    /// `true` if all paths there are lead through frames.
+    /// Whether all paths go through frames.
     only_frames: bool,
-    /// `true` if the search gave up, so that there may be others.
+    /// Whether the search gave up, so that more paths may exist.
     gave_up: bool,
 }
 
-/// What is searched for each object, at most.
+/// Limits of the search for each object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathLimits {
-    /// Paths.
+    /// Maximum number of paths.
     pub(super) most: u16,
-    /// Referrers that are looked at.
+    /// Maximum number of referrers to search.
     pub(super) budget: Option<u64>,
 }
 
-/// Why there are the paths that there are.
+/// Reason for the paths found, or for their absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathsOutcome {
     NoSuchObject,
     Unreachable,
-    /// Reachable, but not from the roots that are left; else something is wrong with the roots.
+    /// Reachable, but not from the roots that are not excluded; otherwise the roots are inconsistent.
     Nothing,
     Paths,
-    /// Over references that were to be left out.
+    /// Only through excluded references.
     OnlyExcluded,
     /// None before the search gave up.
     GivenUp,
 }
 
 impl PathsOutcome {
-    /// The word in JSON.
+    /// Returns the value in JSON.
     fn name(self) -> &'static str {
         match self {
             Self::NoSuchObject => "no_such_object",
@@ -82,9 +82,9 @@ impl PathsOutcome {
 struct PathView {
     root: RootView,
     through_frame: bool,
-    /// Fields that also hold the object at which a path through a frame starts, nearest first.
+    /// Fields that also reference the object at which a path through a frame starts, nearest first.
     also_held_by: Vec<String>,
-    /// The number of the path on which these are.
+    /// Number of the path that these fields are on.
     also_on: usize,
     lines: Vec<StepLine>,
 }
@@ -107,7 +107,7 @@ pub(super) fn run(
         .beside(&beside(), &found.as_slice())
         .without_rows(NoRows::Nothing);
     if is_table {
-        // A path is a table of its own.
+        // Each path is a table of its own.
         answer = sections(&found).into_iter().fold(answer, Answer::above);
     }
     session.show("paths-to-root", output, answer)?;
@@ -167,8 +167,8 @@ fn find(
     Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames, gave_up }
 }
 
-/// The fields that hold a root that only a frame makes one, nearest first, up to a static one: those of the first path
-/// through fields that leads over it, and the number of that path.
+/// Returns the fields that also reference a root that is one only because of a frame, nearest first, up to a static
+/// one: those of the first path through fields that contains it, with the number of that path.
 fn also_held_by(
     view: &View<'_>,
     root: ObjectIndex,
@@ -199,7 +199,7 @@ fn also_held_by(
     Some((number, holders))
 }
 
-/// Says what rows cannot: why there are none, or whether there are others, and what was left out.
+/// Notes what rows cannot show: why there are no paths, whether others exist, and what was excluded.
 fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
@@ -212,7 +212,7 @@ fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Exclude
         }
         PathsOutcome::GivenUp => {
             let budget = counted(limits.budget.unwrap_or_default(), "referrer");
-            format!("the search for a path to {id} gave up after {budget}; without --budget it goes on")
+            format!("the search for a path to {id} gave up after {budget}; without --budget it continues")
         }
         PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
@@ -231,7 +231,7 @@ fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Exclude
                 let option = if found.gave_up {
                     "without --budget all are searched".to_owned()
                 } else {
-                    format!("--paths {} looks for them", usize::from(limits.most).saturating_mul(2))
+                    format!("--paths {} searches for them", usize::from(limits.most).saturating_mul(2))
                 };
                 format!("more paths may lead to {id}; {option}")
             };
@@ -245,7 +245,7 @@ fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Exclude
     messages::line("note", &text);
 }
 
-/// A path, and the object that it leads to.
+/// A path and its target object.
 struct PathLine<'a> {
     to: &'a Paths,
     path: &'a PathView,
@@ -294,7 +294,7 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
     })])
 }
 
-/// What a table shows: a heading and a table for each path.
+/// Returns the sections of a table: a heading and a table for each path.
 fn sections(found: &[Paths]) -> Vec<Section> {
     let mut sections = Vec::new();
     for to in found {
@@ -327,9 +327,9 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 /// A line of the table of a path.
 pub(in crate::cli::retention) enum StepLine {
     Step(Step),
-    /// Objects that are shown together, in words.
+    /// Description of objects that are shown together.
     Between(String),
-    /// Objects that are left out, in words.
+    /// Description of omitted objects.
     LeftOut(String),
 }
 
@@ -341,7 +341,7 @@ impl StepLine {
         }
     }
 
-    /// What stands for objects that are shown together, or left out.
+    /// Returns the text for objects that are shown together or omitted.
     pub(in crate::cli::retention) fn between(&self) -> &str {
         match self {
             Self::Step(_) => "",
@@ -349,13 +349,13 @@ impl StepLine {
         }
     }
 
-    /// What is shown of a step.
+    /// Formats a step.
     fn of_step(&self, cell: impl Fn(&Step) -> String) -> String {
         self.step().map(cell).unwrap_or_default()
     }
 }
 
-/// The lines of the table of a path.
+/// Returns the lines of the table of a path.
 fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     let (graph, summary) = (view.edges.graph, view.edges.summary);
     let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
@@ -380,13 +380,13 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
-/// The table of a path that is read already.
+/// Returns the table of a path that was already read.
 pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usize)) -> Section {
     let lines = lines_of(steps, left_out);
     Section::table(&line_columns(), lines.iter())
 }
 
-/// The lines of a path that is read already. So many objects are left out behind so many steps.
+/// Returns the lines of a path that was already read. `left_out`: step index and number of omitted objects.
 pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<StepLine> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {
@@ -432,8 +432,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "paths-to-root",
         variant: "Objects",
-        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. Where the \
-                shortest ones all start at what a thread's frame holds, the shortest that does not is one row more.",
+        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. If the shortest ones all start at locals of threads, the shortest other path is an additional row.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -1,4 +1,4 @@
-//! Kinds of waste as rows.
+//! Columns of kinds of waste.
 
 use hprof_query::dictionary::names;
 use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
@@ -14,7 +14,7 @@ use crate::cli::shared::keys::word_of;
 pub(super) struct WasteLine<'a> {
     pub(super) waste: &'a Waste,
     pub(super) row: &'a Found,
-    /// Fields that are shown.
+    /// Number of fields shown.
     pub(super) top: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ fn shown(row: &Found, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
 }
 
-/// The title of the column that says what fields are put together by.
+/// Returns the title of the column that fields are grouped by.
 pub(super) const fn title(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Field => "field",
@@ -38,7 +38,7 @@ pub(super) const fn title(by: GroupBy) -> &'static str {
     }
 }
 
-/// What a field is called in a table.
+/// Returns the name of a field in a table.
 pub(super) fn name(field: &FieldSum) -> String {
     match (field.name(), field.loader) {
         (Some(name), Some(loader)) => format!("{name} {loader:#x}"),
@@ -49,7 +49,7 @@ pub(super) fn name(field: &FieldSum) -> String {
     }
 }
 
-/// What a field leads to: the page of the class that declares it; a group by package leads nowhere.
+/// Returns the link of a field: the page of its declaring class; a group by package has none.
 fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
     match (by, &field.class, field.loader) {
         (GroupBy::Field | GroupBy::Class, Some(class), _) => Some(Target::Class(class.to_string(), None)),
@@ -58,7 +58,7 @@ fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
     }
 }
 
-/// The page of a kind.
+/// Returns the page of a kind.
 fn page(row: &WasteLine<'_>) -> Option<Target> {
     Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
@@ -105,7 +105,7 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
             .or_null("only GC roots hold it, or it is the boot loader"),
         Column::of(names::IS_STATIC, |field: &FieldSum| field.is_static.into()),
         Column::of(names::LOADER_OBJECT, |field: &FieldSum| id(field.loader))
-            .or_null("fields are put together by something else"),
+            .or_null("fields are grouped by something else"),
         Column::of(names::OBJECTS, |field: &FieldSum| field.count.into()),
         Column::of(names::WASTED_BYTES, |field: &FieldSum| field.wasted_bytes.into()),
     ])
@@ -163,7 +163,7 @@ pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
 /// A kind and one of its fields: a row of CSV, and of a table of one kind.
 pub(super) struct FlatRow<'a> {
     pub(super) of: &'a Found,
-    /// `None` of a kind without fields.
+    /// `None` for a kind without fields.
     pub(super) field: Option<&'a FieldSum>,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     ])
 }
 
-/// The fields of one kind.
+/// Returns the columns of the fields of one kind.
 pub(super) fn of_fields<'a>(by: GroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
     Columns::new([
         Column::table("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),

@@ -1,4 +1,4 @@
-//! `--explain`: what a kind of waste is, when it is harmless, what to do.
+//! `--explain`: the definition of a kind of waste, when it is harmless, and how to avoid it.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use hprof_report::fit;
 
 use crate::cli::shared::output;
 
-/// Shows what a kind is.
+/// Prints the explanation of a kind.
 pub(super) fn show(kind: Kind) -> anyhow::Result<()> {
     let [what, harmless, mend] = text(kind);
     let mut out = output::stdout();
@@ -17,20 +17,20 @@ pub(super) fn show(kind: Kind) -> anyhow::Result<()> {
     output::finish_if(out, Ok(()))
 }
 
-/// Columns of the widest line; a terminal of this width breaks none.
+/// Maximum line width; a terminal of this width breaks none.
 const WIDTH: usize = 80;
 
-/// The paragraph in lines of at most [`WIDTH`] columns.
+/// Wraps a paragraph into lines of at most [`WIDTH`] columns.
 fn indented(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     fit::wrap(&format!("  {}", words.join(" ")), WIDTH, 0).join("\n")
 }
 
-/// What it is, when it is harmless, what to do.
+/// Returns the definition, when it is harmless, and how to avoid it.
 fn text(kind: Kind) -> [&'static str; 3] {
     match kind {
         Kind::DuplicateStrings => [
-            "Strings whose text an earlier String has, compared character by character.\n\
+            "Strings with the text of an earlier String, compared character by character.\n\
              Freed: each String but the first, and its array if nothing else refers to it.",
             "If the Strings are short-lived: a heap dump shows a moment.",
             "Read the values once and keep them: a map from text to String where they are\n\
@@ -77,7 +77,7 @@ fn text(kind: Kind) -> [&'static str; 3] {
         ],
         Kind::SparseCollections => [
             "Collections that need at most half of the table that they have. `ratio` is the\n\
-             fill ratio: elements by slots. Freed: what a table of the needed size takes less.",
+             fill ratio: elements by slots. Freed: what a table of the needed size would save.",
             "If they are about to be filled: capacity was reserved on purpose.",
             "Give the expected number of elements to the constructor and no more,\n\
              trimToSize() an ArrayList that is complete, copy a map that has shrunk.",
@@ -85,36 +85,36 @@ fn text(kind: Kind) -> [&'static str; 3] {
         Kind::CollidingMaps => [
             "Hash maps of 8 or more entries of which more than half follow another one in\n\
              their bucket. `ratio` is the collision ratio, as in Eclipse MAT. Freed: what tree\n\
-             nodes take more than plain ones. The larger cost is time.",
+             nodes take beyond plain ones. The larger cost is time.",
             "If the map is small and seldom read.",
-            "Mend hashCode() of the keys: it must differ where equals() does.",
+            "Fix hashCode() of the keys: it must differ where equals() does.",
         ],
         Kind::LinkedLists => [
-            "Elements in nodes of 24 bytes or more each. Freed: what the nodes take more than\n\
+            "Elements in nodes of 24 bytes or more each. Freed: what the nodes take beyond\n\
              an ArrayList with an array of exactly that length.",
             "If they are few.",
             "Use ArrayList for lists, ArrayDeque for queues: they are also faster.",
         ],
         Kind::ZeroLengthArrays => [
-            "Arrays of length 0. Freed: all but one of each type, which the others could be.",
+            "Arrays of length 0. Freed: all but one of each type, which can be shared.",
             "If they are few: 16 bytes each.",
             "Keep one in a static final field and return that.",
         ],
         Kind::EmptyArrays => [
-            "Arrays of references in which all elements are null; no tables of collections.\n\
+            "Arrays of references in which all elements are null; except tables of collections.\n\
              Freed: the arrays.",
             "If they are about to be filled.",
             "Allocate an array when there is something to put into it.",
         ],
         Kind::SingleElementArrays => [
-            "Arrays of references of which one is not null; no tables of collections. Freed:\n\
+            "Arrays of references of which one is not null; except tables of collections. Freed:\n\
              the arrays, as if the field referred to the element itself.",
             "If they are about to be filled, or where an interface asks for an array.",
             "Keep the first element in a field of its own, shorten the array.",
         ],
         Kind::BoxedNumbers => [
-            "Integer, Long and other boxes outside of the JVM's caches. Freed: the boxes, less\n\
-             what a long or double takes more than a reference. `in the range of the caches`\n\
+            "Integer, Long and other boxes outside of the JVM's caches. Freed: the boxes,\n\
+             minus what a long or double takes beyond a reference. `in the range of the caches`\n\
              are those that valueOf() would have shared.",
             "If they are keys of a small map, or null has a meaning.",
             "Use fields and arrays of primitive type, IntStream and OptionalInt, collections\n\

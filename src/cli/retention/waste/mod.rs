@@ -1,4 +1,4 @@
-//! `waste`: memory spent for nothing, by kind and by the fields that hold it.
+//! `waste`: wasted memory by kind and by the fields that reference it.
 
 mod columns;
 mod explain;
@@ -24,18 +24,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof --format csv > waste.csv
   hprof-cli waste --explain sparse-collections";
 
-/// Examples of each kind.
+/// Number of examples of each kind.
 const EXAMPLE_COUNT: usize = 5;
 
-/// The words of `--group-by`.
+/// Values of `--group-by`.
 const GROUP_BY: &[Keyword<GroupBy>] = &[
-    ("field", GroupBy::Field, "The field that holds what is wasted"),
+    ("field", GroupBy::Field, "The field that references the wasted memory"),
     ("class", GroupBy::Class, "The class that declares that field"),
     ("loader", GroupBy::Loader, "The class loader of that class"),
     ("package", GroupBy::Package, "The package of that class"),
 ];
 
-/// The words of `--kind` and `--explain`.
+/// Values of `--kind` and `--explain`.
 const KINDS: &[Keyword<Kind>] = &[
     ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
     ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
@@ -56,13 +56,13 @@ const KINDS: &[Keyword<Kind>] = &[
     ("unreachable", Kind::Unreachable, "Unreachable objects"),
 ];
 
-/// Find memory spent for nothing
+/// Find wasted memory
 ///
-/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same
-/// everywhere and more, each with the fields that hold it. Bytes are what would be freed if a kind alone
-/// were mended, exactly, by the JVM's own sizes and alignment; the total is what mending all of them would
-/// free, in which no byte counts twice. Only reachable objects count, but for the kind `unreachable`. The
-/// exit code is 1 if nothing is wasted. Builds the index on first use.
+/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same everywhere and
+/// more, each with the fields that reference it. Bytes are what would be freed if only this kind were fixed, exactly,
+/// by the JVM's own sizes and alignment; the total is what fixing all of them would free, in which no byte counts
+/// twice. Only reachable objects count, except for the kind `unreachable`. The exit code is 1 if nothing is wasted.
+/// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", without_dump))]
 #[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
@@ -81,7 +81,7 @@ pub(crate) struct WasteArgs {
     )]
     kind: Vec<Kind>,
 
-    /// Group rows by this key: the fields that hold waste
+    /// Group rows by this key: the fields that reference wasted memory
     #[arg(
         long,
         alias = "by",
@@ -92,7 +92,7 @@ pub(crate) struct WasteArgs {
     )]
     group_by: GroupBy,
 
-    /// Explain a kind of waste: what it is, when it is harmless, what to do
+    /// Explain a kind of waste: its definition, when it is harmless, and how to avoid it
     #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
     explain: Option<Kind>,
 
@@ -103,7 +103,7 @@ pub(crate) struct WasteArgs {
     output: Output,
 }
 
-/// No dump is needed to explain something: the value that stands for it is not looked at.
+/// Makes the dump optional, as explaining needs none: the placeholder value is ignored.
 fn without_dump(dump: clap::Arg) -> clap::Arg {
     let explains = clap::builder::ArgPredicate::IsPresent;
     dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &WasteArgs) -> anyhow::Result<Outcome> {
         (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.group_by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
-            // In a table kinds are rows, and of their fields only the first is shown.
+            // In a table kinds are rows, and only the first field of each is shown.
             let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
             let rows =
                 found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: &found, row, top });

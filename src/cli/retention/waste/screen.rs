@@ -1,4 +1,4 @@
-//! Waste as text: what a person sees.
+//! Waste as text for people.
 
 use hprof_query::waste::{GroupBy, Kind, Waste};
 use hprof_report::answer::{Answer, NoRows, Section};
@@ -11,12 +11,12 @@ use crate::cli::shared::session::{AnswerSource, Session};
 
 use super::{KINDS, columns};
 
-/// Commands that are offered.
+/// Maximum number of suggested commands.
 const STEPS: usize = 2;
-/// Parts of a kind that are shown.
+/// Maximum number of parts shown of a kind.
 const PARTS: usize = 10;
 
-/// The answer in one line.
+/// Returns the answer in one line.
 pub(super) fn headline(waste: &Waste) -> String {
     let Waste { wasted_bytes, all_bytes, .. } = waste;
     if waste.rows.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn headline(waste: &Waste) -> String {
     )
 }
 
-/// What to ask next: the kinds that add most.
+/// Returns the suggested commands, for the kinds that add most.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::of(input);
     let mut kinds: Vec<(u64, Kind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
@@ -40,13 +40,13 @@ pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
         commands.step(
             "waste",
             ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
-            "the fields that hold it",
+            "the fields that reference it",
         )
     };
     kinds.into_iter().take(STEPS).map(step).collect()
 }
 
-/// One kind: its fields, what it consists of, examples.
+/// Renders one kind: its fields, its parts, examples.
 pub(super) fn one_kind(
     session: &Session,
     output: &Output,

@@ -9,7 +9,7 @@ use hprof_report::table::Style;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::{desk, terminal};
 
-/// Where answers go: standard output, or what listens.
+/// Destination of answers: standard output, or a listener.
 pub(crate) enum Sink {
     Stdout(io::StdoutLock<'static>),
     Desk,
@@ -31,21 +31,21 @@ impl Write for Sink {
     }
 }
 
-/// Where answers go, buffered. Flushed by [`finish`].
+/// Buffered destination of answers. Flushed by [`finish`].
 pub(crate) type Out = BufWriter<Sink>;
 
-/// Standard output, or what listens.
+/// Returns standard output, or the listener.
 pub(crate) fn stdout() -> Out {
     let sink = if desk::form().is_some() { Sink::Desk } else { Sink::Stdout(io::stdout().lock()) };
     BufWriter::with_capacity(1 << 16, sink)
 }
 
-/// Writes out what is left.
+/// Flushes the output.
 pub(crate) fn finish(mut out: Out) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes out what is left, if it is right; else what is still in the buffer is thrown away. Dropping would write it.
+/// Flushes the output if `check` succeeds; otherwise discards the buffer, which dropping would write.
 pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<()> {
     match check {
         Ok(()) => finish(out),
@@ -56,12 +56,12 @@ pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<(
     }
 }
 
-/// How tables are shown on this stdout. Lines of Markdown are as long as they are.
+/// Returns the style of tables on this stdout. Lines of Markdown are never wrapped.
 pub(crate) fn style<const MARKDOWN: bool>(output: &Output<MARKDOWN>) -> Style {
     if output.is_markdown() { Style::default() } else { terminal::style_of(output.color) }
 }
 
-/// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
+/// Formats a time of a dump as RFC 3339; `None` for 0 and for times outside the calendar.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
     hprof_query::recordings::profile::rfc3339(milliseconds, 0)
 }

@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and whether colours are wanted.
+//! The terminal: its width, and whether to use colors.
 
 pub(crate) mod progress_bar;
 
@@ -11,7 +11,7 @@ use hprof_report::table::Style;
 
 use crate::cli::shared::desk;
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorArg {
     /// If stdout is a terminal and NO_COLOR is not set
@@ -22,7 +22,7 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// How tables are shown on this stdout, with or without colour.
+/// Returns the style of tables on this stdout.
 pub(crate) fn style_of(color: ColorArg) -> Style {
     if desk::form().is_some() {
         return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
@@ -30,7 +30,7 @@ pub(crate) fn style_of(color: ColorArg) -> Style {
     style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
 }
 
-/// How messages are shown on this stderr.
+/// Returns the style of messages on this stderr.
 pub(crate) fn stderr_style() -> Style {
     let terminal = io::stderr().is_terminal().then(|| {
         let mut table = comfy_table::Table::new();
@@ -38,14 +38,14 @@ pub(crate) fn stderr_style() -> Style {
         table
     });
     let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
-    // `always` is about the answer: what is on stderr often ends in a log.
+    // `always` applies to the answer: stderr often ends up in a log.
     style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
 }
 
-/// What `--color` says, for messages.
+/// Value of `--color`, for messages.
 static COLOR: OnceLock<ColorArg> = OnceLock::new();
 
-/// Remembers what `--color` says, if the command has it.
+/// Records the value of `--color`, if the command has it.
 pub(crate) fn choose_color(matches: &ArgMatches) {
     if let Some((_, command)) = matches.subcommand()
         && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
@@ -54,14 +54,14 @@ pub(crate) fn choose_color(matches: &ArgMatches) {
     }
 }
 
-/// What shows all rows of a table, and all its columns.
+/// Options that show all rows and columns of a table.
 const ALL_ROWS: &str = "--top 0";
 const ALL_COLUMNS: &str = "--format csv";
 
-/// How things are shown; a table knows the size of the terminal, if it is one.
+/// Returns the style of output; a table knows the size of the terminal, if there is one.
 ///
-/// Tables are written by `hprof_report`, which needs to know how wide the terminal is. comfy-table is asked for that, and for
-/// nothing else: it stays a dependency by decision, and knows stdout and stderr apart.
+/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query it:
+/// it stays a dependency by decision, and distinguishes stdout and stderr.
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

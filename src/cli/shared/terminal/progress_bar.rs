@@ -1,4 +1,4 @@
-//! The progress bar: on a terminal only, and only when something takes longer than half a second.
+//! The progress bar: only on a terminal, and only if work takes longer than half a second.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use hprof_index::Progress;
 
 use crate::cli::shared::desk::{self, Watcher};
 
-/// Work shorter than this shows nothing.
+/// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Redraws a second.
+/// Redraws per second.
 const RATE: u8 = 10;
 
 /// Shows stages on stderr.
@@ -21,12 +21,12 @@ pub(crate) struct Bar {
     start: Instant,
     wanted: bool,
     shown: AtomicBool,
-    /// Who is told instead of the terminal.
+    /// Receiver of progress that replaces the terminal.
     watcher: Option<Watcher>,
 }
 
 impl Bar {
-    /// A bar that is shown if stderr is a terminal.
+    /// Creates a bar that is shown if stderr is a terminal.
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
             bar: ProgressBar::hidden(),
@@ -70,7 +70,7 @@ impl Progress for Bar {
         }
         self.begin(what, 0);
         if self.wanted {
-            // Nothing will advance: show it now.
+            // Nothing will advance, so it is shown now.
             self.shown.store(true, Ordering::Relaxed);
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
             self.bar.tick();
