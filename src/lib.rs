@@ -164,7 +164,8 @@ pub mod sizes {
 /// ```
 pub mod histogram {
     pub use hprof_query::classes::histogram::{
-        GroupBy, Histogram, Loader, Question, Row, Scope, SortBy, Totals, With, histogram, histogram_of,
+        Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Loader, Scope, Totals,
+        With, histogram, histogram_of,
     };
     pub use hprof_query::classes::pattern::ClassPattern;
 }
@@ -189,7 +190,9 @@ pub mod histogram {
 /// ```
 pub mod dominators {
     pub use hprof_index::graph::tree::{ByPosition, Children, Tree};
-    pub use hprof_query::dominators::listing::{GroupRow, Listing, Question, Row, group, list, row};
+    pub use hprof_query::dominators::listing::{
+        GroupRow, Listing, ListingQuery, ListingRow, group, list, row,
+    };
     pub use hprof_query::dominators::preorder::Start;
     pub use hprof_query::dominators::retained::{Retained, retained, retained_set};
     pub use roaring::RoaringBitmap;
@@ -220,8 +223,8 @@ pub mod paths {
     pub use hprof_query::objects::strength::{Excluded, Strength, Strengths};
     pub use hprof_query::paths::beyond_frames;
     pub use hprof_query::paths::root_index::RootIndex;
-    pub use hprof_query::paths::shortest::{Found, paths};
-    pub use hprof_query::paths::steps::{RootView, Step, Thread, View};
+    pub use hprof_query::paths::shortest::{ShortestPaths, paths};
+    pub use hprof_query::paths::steps::{ObjectStep, RootView, StepThread, View};
 }
 
 /// Reading objects: ids and classes, references, fields, elements, texts.
@@ -254,7 +257,7 @@ pub mod objects {
     pub use hprof_index::objects::address_index::AddressIndex;
     pub use hprof_index::objects::fields::Fields;
     pub use hprof_index::objects::object_table::ObjectTable;
-    pub use hprof_index::objects::reader::{Bits, Characters, ObjectReader, Place, Record, Slot};
+    pub use hprof_index::objects::reader::{Bits, Characters, FieldPlace, FieldSlot, ObjectReader, Record};
     pub use hprof_index::objects::roots::{GcRoot, Roots};
     pub use hprof_parser::class_dump::{ClassDump, Constant, FieldDeclaration, StaticField};
     pub use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
@@ -284,8 +287,8 @@ pub mod threads {
     pub use hprof_query::objects::selection::{NoObjectId, ThreadPattern};
     pub use hprof_query::threads::frames::Frame;
     pub use hprof_query::threads::{
-        Answer, Doing, Kind, Local, Object, Question, Row, SortBy, StackFrame, State, Thread, Threads, Wait,
-        Which,
+        Doing, JavaThread, Local, Object, StackFrame, ThreadKind, ThreadOrder, ThreadQuery, ThreadReport,
+        ThreadRow, ThreadScope, ThreadState, Threads, Wait,
     };
 }
 
@@ -313,5 +316,5 @@ pub mod threads {
 /// # }
 /// ```
 pub mod oql {
-    pub use hprof_query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+    pub use hprof_query::oql::{Evaluator, ObjectRow, OqlResult, OqlRow, OqlValue, Query, QueryError};
 }

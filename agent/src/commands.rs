@@ -8,11 +8,11 @@ use crate::options::{Cpu, Options};
 #[derive(Debug)]
 pub enum Command {
     /// To write.
-    Dump(What),
+    Dump(DumpContents),
     /// To write, then to record no more.
     Stop,
     /// One of the others, and to tell when it is done.
-    Told(Box<Command>, Sender<Answer>),
+    Told(Box<Command>, Sender<CommandReply>),
     /// To write, and end the JVM.
     Exit,
     /// The JVM ends.
@@ -21,7 +21,7 @@ pub enum Command {
 
 /// What became of a command.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CommandReply {
     /// Whether all of it was done.
     pub done: bool,
     /// What was said meanwhile.
@@ -30,7 +30,7 @@ pub struct Answer {
 
 /// What is asked for, beside definitions: threads, classes, traces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct What {
+pub struct DumpContents {
     /// MONITOR DUMP and MONITOR TIME.
     pub monitors: bool,
     /// HEAP DUMP.
@@ -47,7 +47,7 @@ pub struct What {
     pub settings: bool,
 }
 
-impl What {
+impl DumpContents {
     /// All that the options record.
     pub fn all(options: &Options) -> Self {
         Self {

@@ -1,11 +1,11 @@
 //! Threads that stand still while the heap is walked more than once.
 
 use crate::jvm::{Jni, Ref};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Resumes what it suspended when it is dropped.
 pub struct Suspended<'a, 'j> {
-    state: &'a State,
+    state: &'a AgentState,
     threads: Vec<Ref<'j>>,
     virtual_threads: bool,
 }
@@ -15,7 +15,7 @@ impl<'a, 'j> Suspended<'a, 'j> {
     ///
     /// The caller holds what those threads may hold while they call the JVM ([`crate::record::classes::Classes::hold`],
     /// [`crate::record::threads::Threads::hold`]): none of them is stopped with it.
-    pub fn all(state: &'a State, jni: &'j Jni<'_>) -> Self {
+    pub fn all(state: &'a AgentState, jni: &'j Jni<'_>) -> Self {
         let jvmti = state.jvmti;
         let this = jvmti.current_thread(jni).ok();
         // A virtual thread that called `System.exit` would suspend itself too.

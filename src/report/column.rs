@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use hprof_parser::ObjectId;
-pub use hprof_query::dictionary::{Key, Kind};
+pub use hprof_query::dictionary::{ColumnKey, ValueKind};
 
 use super::escape;
 use super::ink::Ink;
@@ -16,7 +16,7 @@ use super::value::{Value, list};
 
 /// What a cell stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum CellTarget {
     /// An object.
     Object(ObjectId),
     /// A class: its name, and its class object where the row says it.
@@ -27,29 +27,29 @@ pub enum Target {
 
 /// A declared key of JSON, which is the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Field {
+pub struct JsonField {
     /// The key: a name of the dictionary. A dot nests: `total.rows`.
-    pub key: Key,
+    pub key: ColumnKey,
     /// The fields of a record, or of each record of a list; none if they are the dump's.
-    pub fields: Vec<Field>,
+    pub fields: Vec<JsonField>,
     /// When it is `null`, if it can be.
     pub null: Option<&'static str>,
 }
 
-impl Field {
+impl JsonField {
     /// A field that is never `null`.
-    pub fn of(key: impl Into<Key>) -> Self {
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
         Self::nested(key, Vec::new())
     }
 
     /// A record, or a list of records, with these fields.
-    pub fn nested(key: impl Into<Key>, fields: Vec<Self>) -> Self {
+    pub fn nested(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
         Self { key: key.into(), fields, null: None }
     }
 
     /// The fields of a record; none if they are the dump's.
     pub(super) fn record(&self) -> Option<&[Self]> {
-        (self.key.kind == Kind::Record).then_some(&self.fields)
+        (self.key.kind == ValueKind::Record).then_some(&self.fields)
     }
 
     /// The same, `null` when this is so.
@@ -97,7 +97,7 @@ pub enum Fit {
     Wrap,
 }
 
-type Make<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
+type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
 /// A column of rows `R`.
@@ -110,7 +110,7 @@ pub struct Column<'c, R> {
 #[derive(Debug)]
 pub(super) struct Declaration {
     /// `None` of a column that is in tables only.
-    field: Option<Field>,
+    field: Option<JsonField>,
     pub(super) header: Header,
     /// Whether the column is in tables.
     is_shown: bool,
@@ -124,8 +124,8 @@ pub(super) struct Declaration {
 struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
-    cell: Option<Make<'c, R, String>>,
-    target: Option<Make<'c, R, Option<Target>>>,
+    cell: Option<MakeCell<'c, R, String>>,
+    target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
 /// A column's place in a table.
@@ -153,9 +153,9 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
 
 impl Declaration {
     /// A column of JSON and CSV.
-    fn new(field: Field) -> Self {
+    fn new(field: JsonField) -> Self {
         let align = match field.key.kind {
-            Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
+            ValueKind::Integer | ValueKind::Signed | ValueKind::Float => Align::Right,
             _ => Align::Left,
         };
         let mut header = Header::new("", align, Fit::Whole);
@@ -181,8 +181,8 @@ impl Declaration {
     }
 
     /// The fields of the record that CSV has cells for; `None` if it has one cell.
-    pub(super) fn csv_record(&self) -> Option<&[Field]> {
-        self.field.as_ref().filter(|_| !self.has_csv).and_then(Field::record)
+    pub(super) fn csv_record(&self) -> Option<&[JsonField]> {
+        self.field.as_ref().filter(|_| !self.has_csv).and_then(JsonField::record)
     }
 
     /// Whether its cells are texts, not numbers.
@@ -193,18 +193,21 @@ impl Declaration {
 
 impl<'c, R> Column<'c, R> {
     /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
-    pub fn of(key: impl Into<Key>, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
+    pub fn of(
+        key: impl Into<ColumnKey>,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
         Self::nested(key, Vec::new(), value)
     }
 
     /// A record, or a list of records, with these fields; see [`Column::of`].
     pub fn nested(
-        key: impl Into<Key>,
-        fields: Vec<Field>,
+        key: impl Into<ColumnKey>,
+        fields: Vec<JsonField>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
-        Self { declaration: Declaration::new(Field::nested(key, fields)), making }
+        Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
     }
 
     /// A column of tables only: what is put together out of others, such as a share or a bar.
@@ -213,13 +216,13 @@ impl<'c, R> Column<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let cell: Make<'c, R, String> = Box::new(cell);
+        let cell: MakeCell<'c, R, String> = Box::new(cell);
         let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(cell), target: None };
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
     /// A record by declared columns, or `null`; see [`Column::of`].
-    pub fn record<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
+    pub fn record<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
     {
@@ -228,7 +231,7 @@ impl<'c, R> Column<'c, R> {
     }
 
     /// A list of records by declared columns; see [`Column::of`].
-    pub fn records<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
+    pub fn records<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
     {
@@ -281,7 +284,7 @@ impl<'c, R> Column<'c, R> {
     }
 
     /// What a cell leads to on a page, where its type and key do not say it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<Target> + Send + Sync + 'c) -> Self {
+    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
         self.making.target = Some(Box::new(target));
         self
     }
@@ -338,15 +341,15 @@ pub(super) struct Schema {
     /// Those that tables show, in their order.
     shown: Vec<usize>,
     /// Those of JSON and CSV.
-    keys: Vec<(Cow<'static, str>, Node)>,
+    keys: Vec<(Cow<'static, str>, KeyNode)>,
 }
 
 /// What a key of a row stands for.
-pub(super) enum Node {
+pub(super) enum KeyNode {
     /// A column, by number.
     Value(usize),
     /// A record of the columns whose keys go on behind a dot.
-    Record(Vec<(Cow<'static, str>, Node)>),
+    Record(Vec<(Cow<'static, str>, KeyNode)>),
 }
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
@@ -373,7 +376,7 @@ impl<'c, R> Columns<'c, R> {
     }
 
     /// What the reference says of them.
-    pub fn fields(&self) -> Vec<Field> {
+    pub fn fields(&self) -> Vec<JsonField> {
         self.schema.fields()
     }
 
@@ -413,7 +416,7 @@ impl<'c, R> Columns<'c, R> {
     }
 
     /// What a cell of a column leads to, by number; `None` if the column does not say it.
-    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<Target>> {
+    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<CellTarget>> {
         Some(self.makings.get(at)?.target.as_ref()?(row))
     }
 }
@@ -436,17 +439,17 @@ impl Schema {
 
     fn flatten(&mut self) {
         let key = |(at, column): (usize, &Declaration)| {
-            Some((column.field.as_ref()?.key.text.clone(), Node::Value(at)))
+            Some((column.field.as_ref()?.key.text.clone(), KeyNode::Value(at)))
         };
         self.keys = self.columns.iter().enumerate().filter_map(key).collect();
     }
 
-    fn fields(&self) -> Vec<Field> {
+    fn fields(&self) -> Vec<JsonField> {
         self.columns.iter().filter_map(|column| column.field.clone()).collect()
     }
 
     /// The keys of a row.
-    pub(super) fn keys(&self) -> &[(Cow<'static, str>, Node)] {
+    pub(super) fn keys(&self) -> &[(Cow<'static, str>, KeyNode)] {
         &self.keys
     }
 
@@ -461,20 +464,20 @@ impl Schema {
     }
 }
 
-fn record(keys: &[(Cow<'static, str>, Node)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
-    let value = |node: &Node| match node {
-        Node::Value(at) => of(*at),
-        Node::Record(keys) => record(keys, of),
+fn record(keys: &[(Cow<'static, str>, KeyNode)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
+    let value = |node: &KeyNode| match node {
+        KeyNode::Value(at) => of(*at),
+        KeyNode::Record(keys) => record(keys, of),
     };
     Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }
 
 /// Puts a column where its key says: behind each dot in a record of its own.
-fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: usize) {
-    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, Node::Value(at))) };
+fn nest(out: &mut Vec<(Cow<'static, str>, KeyNode)>, key: Cow<'static, str>, at: usize) {
+    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, KeyNode::Value(at))) };
     let inner = Cow::Owned(inner.to_owned());
     for (known, node) in out.iter_mut() {
-        if let Node::Record(keys) = node
+        if let KeyNode::Record(keys) = node
             && known == outer
         {
             return nest(keys, inner, at);
@@ -482,5 +485,5 @@ fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: us
     }
     let mut keys = Vec::new();
     nest(&mut keys, inner, at);
-    out.push((Cow::Owned(outer.to_owned()), Node::Record(keys)));
+    out.push((Cow::Owned(outer.to_owned()), KeyNode::Record(keys)));
 }

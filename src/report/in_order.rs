@@ -16,21 +16,21 @@ struct Turn<'o, T> {
     failed: Option<io::Error>,
 }
 
-struct Shared<'o, T> {
+struct SharedTurn<'o, T> {
     turn: Mutex<Turn<'o, T>>,
     changed: Condvar,
 }
 
 /// What an item becomes.
-pub(super) struct Item<'s, 'o, T: Default> {
+pub(super) struct OrderedItem<'s, 'o, T: Default> {
     /// What is still to go out.
     pub(super) made: T,
     number: u64,
-    shared: &'s Shared<'o, T>,
+    shared: &'s SharedTurn<'o, T>,
 }
 
 /// The text of an item.
-pub(super) type Text<'s, 'o> = Item<'s, 'o, Vec<u8>>;
+pub(super) type Text<'s, 'o> = OrderedItem<'s, 'o, Vec<u8>>;
 
 /// Whether a text goes out before it is whole.
 #[inline(always)]
@@ -48,15 +48,15 @@ impl Text<'_, '_> {
     }
 }
 
-impl<T: Default> Item<'_, '_, T> {
+impl<T: Default> OrderedItem<'_, '_, T> {
     /// Lets go out what there is, when it is the item's turn; there is more to come. Says whether all went well so far.
     #[inline(never)]
     pub(super) fn send(&mut self) -> bool {
-        self.go_out(Ok(()), Part::More)
+        self.go_out(Ok(()), ItemOutput::More)
     }
 
     /// Waits for the item's turn and lets go out what was made, if it was; says whether all went well so far.
-    fn go_out(&mut self, made: io::Result<()>, part: Part) -> bool {
+    fn go_out(&mut self, made: io::Result<()>, part: ItemOutput) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl<T: Default> Item<'_, '_, T> {
         {
             turn.failed = Some(error);
         }
-        turn.number += u64::from(part == Part::Last);
+        turn.number += u64::from(part == ItemOutput::Last);
         self.shared.changed.notify_all();
         if turn.failed.is_some() {
             self.made = T::default();
@@ -77,7 +77,7 @@ impl<T: Default> Item<'_, '_, T> {
 
 /// What goes out of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ItemOutput {
     /// There is more to come.
     More,
     /// The rest, or all.
@@ -85,7 +85,7 @@ enum Part {
 }
 
 /// A thread that panics must not let the others wait for its turn.
-impl<T: Default> Drop for Item<'_, '_, T> {
+impl<T: Default> Drop for OrderedItem<'_, '_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,18 +125,19 @@ pub(super) fn in_order<I: Send>(
 pub(super) fn ordered<I: Send, T: Default + Send>(
     items: impl Iterator<Item = I> + Send,
     put: Put<'_, T>,
-    make: impl Fn(I, &mut Item<'_, '_, T>) -> io::Result<()> + Sync,
+    make: impl Fn(I, &mut OrderedItem<'_, '_, T>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
-    let shared = Shared { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
+    let shared =
+        SharedTurn { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
     rayon::broadcast(|_| {
-        let mut out = Item { made: T::default(), number: 0, shared: &shared };
+        let mut out = OrderedItem { made: T::default(), number: 0, shared: &shared };
         loop {
             let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, item)) = next else { return };
             out.number = number;
             let made = make(item, &mut out);
-            if !out.go_out(made, Part::Last) {
+            if !out.go_out(made, ItemOutput::Last) {
                 return;
             }
         }

@@ -7,7 +7,7 @@ use hprof_cli::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::{self, Loaders};
-use hprof_query::classes::loaders::{self, SortBy};
+use hprof_query::classes::loaders::{self, LoaderOrder};
 use hprof_query::dominators::retained;
 use hprof_query::dominators::retained_sets::{self, Sets};
 use hprof_query::objects::label::Labels;
@@ -30,8 +30,8 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
     let labels = Labels::new(heap, graph, bytes);
-    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, SortBy::Retained);
-    loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
+    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, LoaderOrder::Retained);
+    loader_sets::with_classes(summary, graph, rows, LoaderOrder::Retained).unwrap()
 }
 
 fn json(dump: &Dump, arguments: &[&str]) -> Value {

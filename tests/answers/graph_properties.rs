@@ -9,7 +9,7 @@ use crate::kit::dump::{Dump, bytes, with_threads};
 use crate::kit::strategies::dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::dominators::jointly::Limits;
+use hprof_query::dominators::jointly::WalkLimits;
 use hprof_query::dominators::retained::{self, Retained};
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Show};
@@ -259,7 +259,7 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
         for (visited, looked_at) in
             [(0, 0), (u32::MAX, 0), (u32::MAX, 4), (u32::MAX, u32::MAX), (3, u32::MAX)]
         {
-            let limits = Limits { dominated: u32::MAX, visited, looked_at };
+            let limits = WalkLimits { dominated: u32::MAX, visited, looked_at };
             let retained = retained::retained_within(graph, &set, limits);
             let expected = Retained {
                 objects: members.len() as u64,

@@ -17,11 +17,11 @@ use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::roots::Roots;
 use super::write::Writer;
-use crate::jvm::walk::{Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
+use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, Tag as Place, Then, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::{Epoch, Ids, Tag};
 
 /// What a dump holds.
@@ -85,7 +85,7 @@ impl Current {
 }
 
 /// Writes objects as they are visited.
-pub struct Dump<'a, 's> {
+pub struct DumpWriter<'a, 's> {
     ids: &'a Ids,
     layouts: &'a Layouts,
     roots: Roots<'a>,
@@ -111,10 +111,10 @@ pub struct Dump<'a, 's> {
     pub counts: Counts,
 }
 
-impl<'a, 's> Dump<'a, 's> {
+impl<'a, 's> DumpWriter<'a, 's> {
     /// A dump of this epoch.
     pub fn new(
-        state: &'a State,
+        state: &'a AgentState,
         layouts: &'a Layouts,
         roots: Roots<'a>,
         writer: Writer<'a, 's>,
@@ -145,7 +145,7 @@ impl<'a, 's> Dump<'a, 's> {
     /// What JVM TI says.
     pub fn run(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'_>,
         classes: &[Ref<'_>],
         before: &Before<'_>,
@@ -172,7 +172,7 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// What was not visited.
-    fn beyond(&mut self, state: &State, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
+    fn beyond(&mut self, state: &AgentState, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
             return Ok(());
@@ -205,7 +205,7 @@ impl<'a, 's> Dump<'a, 's> {
     /// An array of the agent's own, that is in no dump. `None` if there is no memory for it.
     fn hidden_array<'j>(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'j>,
         objects: &[Ref<'_>],
         before: &Before<'_>,
@@ -398,20 +398,20 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// A value of the current object.
-    fn put(&mut self, kind: Kind, id: u64) {
+    fn put(&mut self, kind: ReferenceKind, id: u64) {
         match (self.current, kind) {
-            (Current::Instance(_, class, start), Kind::Field(number)) => {
+            (Current::Instance(_, class, start), ReferenceKind::Field(number)) => {
                 let slot = self.layouts.by_id.get(&class).and_then(|layout| layout.slot(number));
                 if let Some(slot) = slot {
                     overwrite(&mut self.writer.record, start + slot.offset, &id.to_be_bytes());
                 }
             }
-            (Current::Array(_, start, length), Kind::Element(index)) => {
+            (Current::Array(_, start, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| *index < length) {
                     overwrite(&mut self.writer.record, start + index as usize * 8, &id.to_be_bytes());
                 }
             }
-            (Current::LargeArray(array, next, length), Kind::Element(index)) => {
+            (Current::LargeArray(array, next, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| (next..length).contains(index))
                 {
                     self.zeros(index - next);
@@ -423,17 +423,17 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    fn class_reference(&mut self, class: u64, kind: Kind, id: u64) {
+    fn class_reference(&mut self, class: u64, kind: ReferenceKind, id: u64) {
         let data = self.classes.entry(class).or_default();
         match kind {
-            Kind::Signers => data.signers = id,
-            Kind::ProtectionDomain => data.protection_domain = id,
-            Kind::ConstantPool(index) => {
+            ReferenceKind::Signers => data.signers = id,
+            ReferenceKind::ProtectionDomain => data.protection_domain = id,
+            ReferenceKind::ConstantPool(index) => {
                 if let Ok(index) = u16::try_from(index) {
                     data.constants.push((index, id));
                 }
             }
-            Kind::StaticField(number) => {
+            ReferenceKind::StaticField(number) => {
                 if let Some(at) = self.layouts.by_id.get(&class).and_then(|layout| layout.declared_at(number))
                 {
                     data.statics.insert(at, (id.to_be_bytes(), 8));
@@ -444,7 +444,7 @@ impl<'a, 's> Dump<'a, 's> {
     }
 }
 
-impl Visitor for Dump<'_, '_> {
+impl Visitor for DumpWriter<'_, '_> {
     fn reference(&mut self, reference: &Reference<'_>) -> Then {
         let Some(referrer) = reference.referrer else {
             let id = self.id_of(reference);
@@ -461,7 +461,7 @@ impl Visitor for Dump<'_, '_> {
             self.begin_object(referrer, reference.referrer_class);
         }
         let from_agent = self.hidden.contains(&of);
-        if from_agent && !matches!(reference.kind, Kind::Element(_)) {
+        if from_agent && !matches!(reference.kind, ReferenceKind::Element(_)) {
             return Then::Skip;
         }
         let unvisited = !self.is_visited(Tag(reference.tag.get()));
@@ -485,7 +485,14 @@ impl Visitor for Dump<'_, '_> {
         }
     }
 
-    fn field(&mut self, is_static: bool, index: i32, object: &Place, class: i64, value: Value) -> Then {
+    fn field(
+        &mut self,
+        is_static: bool,
+        index: i32,
+        object: &Place,
+        class: i64,
+        value: PrimitiveBytes,
+    ) -> Then {
         let of = Tag(object.get()).id();
         if of != self.current.id() || of == 0 {
             self.begin_object(object, class);

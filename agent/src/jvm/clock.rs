@@ -7,23 +7,23 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Counter,
     Nanoseconds(Instant),
 }
 
-static SOURCE: OnceLock<Source> = OnceLock::new();
+static SOURCE: OnceLock<ClockSource> = OnceLock::new();
 
-fn source() -> Source {
+fn source() -> ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     {
         const NAME: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         if std::fs::read_to_string(NAME).is_ok_and(|name| name.trim() == "tsc") {
-            return Source::Counter;
+            return ClockSource::Counter;
         }
     }
-    Source::Nanoseconds(Instant::now())
+    ClockSource::Nanoseconds(Instant::now())
 }
 
 /// Now, in units that [`Clock`] knows.
@@ -32,8 +32,8 @@ pub fn ticks() -> u64 {
     match SOURCE.get_or_init(source) {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         // SAFETY: all processors of this architecture have it, and Linux lets programs read it unless they asked it not to.
-        Source::Counter => unsafe { std::arch::x86_64::_rdtsc() },
-        Source::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        ClockSource::Counter => unsafe { std::arch::x86_64::_rdtsc() },
+        ClockSource::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
 }
 

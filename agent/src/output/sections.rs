@@ -9,8 +9,8 @@ use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
-use crate::record::sites::{Key, Weight};
-use crate::state::State;
+use crate::record::sites::{SiteKey, Weight};
+use crate::state::AgentState;
 
 /// Live and allocated objects of a site.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,14 +29,14 @@ fn percent(part: u64, total: u64) -> f64 {
 /// Sites with what all of them have together: the most live bytes first.
 #[derive(Debug, Default)]
 pub struct AllSites {
-    rows: Vec<(Key, SiteCounts)>,
+    rows: Vec<(SiteKey, SiteCounts)>,
     totals: Totals,
 }
 
 impl AllSites {
     /// Of counts; objects that are alive and that nobody saw allocated (they are older than the agent) were allocated.
-    pub fn new(state: &State, live: &FxHashMap<Key, Weight>) -> Self {
-        let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
+    pub fn new(state: &AgentState, live: &FxHashMap<SiteKey, Weight>) -> Self {
+        let mut all: FxHashMap<SiteKey, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
             all.entry(*key).or_default().live = state.sampling.whole(*weight);
         }
@@ -68,7 +68,7 @@ impl AllSites {
 
 impl Output {
     /// SITES, or ALLOC SITES: rows above the cutoff. Says how many rows had numbers that the format cannot hold.
-    pub fn sites(&mut self, state: &State, sites: &AllSites, cutoff: f64) -> usize {
+    pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
         // The old agent went by what is alive alone, and left out where most was allocated if all of it had died.
@@ -142,7 +142,7 @@ impl Output {
     }
 
     /// CPU SAMPLES above the cutoff.
-    pub fn samples(&mut self, state: &State, samples: &Samples, cutoff: f64) {
+    pub fn samples(&mut self, state: &AgentState, samples: &Samples, cutoff: f64) {
         let (total, rows) = samples.counts();
         let rows: Vec<_> =
             rows.into_iter().filter(|(_, count)| percent(*count, total) >= cutoff * 100.0).collect();
@@ -163,7 +163,7 @@ impl Output {
     /// Rows of trace, count and cost: `total` is what is printed, and the sum of costs.
     fn costs(
         &self,
-        state: &State,
+        state: &AgentState,
         section: text::Costs,
         (printed, total): (u64, u64),
         rows: &[(u32, u64, u64)],
@@ -190,7 +190,7 @@ impl Output {
     }
 
     /// CPU TIME (ms): text only. Rows are trace, calls and nanoseconds without callees, most first.
-    pub fn times(&mut self, state: &State, rows: &[(u32, u64, u64)], cutoff: f64) {
+    pub fn times(&mut self, state: &AgentState, rows: &[(u32, u64, u64)], cutoff: f64) {
         let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
         let rows: Vec<_> =
             rows.iter().filter(|(_, _, nanos)| percent(*nanos, total) >= cutoff * 100.0).copied().collect();
@@ -210,7 +210,7 @@ impl Output {
     }
 
     /// MONITOR TIME above the cutoff; nothing if no time was lost.
-    pub fn contention(&mut self, state: &State, cutoff: f64) {
+    pub fn contention(&mut self, state: &AgentState, cutoff: f64) {
         let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
         if total < 1_000_000 {
@@ -233,7 +233,7 @@ impl Output {
     }
 
     /// MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
-    pub fn monitor_dump(&mut self, state: &State, jni: &Jni<'_>) {
+    pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
         let jvmti = state.jvmti;
         let mut out = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
@@ -281,7 +281,7 @@ impl Output {
     }
 
     /// CONTROL SETTINGS: of binaries only.
-    pub fn control_settings(&mut self, state: &State, sampling: bool) {
+    pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
             let flags = u32::from(state.records_sites()) | u32::from(sampling) << 1;
             let depth = u16::try_from(state.depth()).unwrap_or(u16::MAX);

@@ -20,7 +20,7 @@ pub struct Class {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ClassTable {
     by_id: FxHashMap<u64, Arc<Class>>,
     /// In the order of their serial numbers.
     all: Vec<Arc<Class>>,
@@ -29,7 +29,7 @@ struct Table {
 /// All of them.
 #[derive(Debug, Default)]
 pub struct Classes {
-    table: RwLock<Table>,
+    table: RwLock<ClassTable>,
     /// Held while a class gets its tag, also across calls of the JVM. Who suspends threads holds it too, so that none of
     /// them is suspended with it.
     registering: Mutex<()>,
@@ -53,7 +53,7 @@ impl Classes {
 
     /// Forgets all of them. Their tags have to be cleared before another recording.
     pub fn clear(&self) {
-        *write(&self.table) = Table::default();
+        *write(&self.table) = ClassTable::default();
     }
 
     /// The ID of a class; it gets one if it has none.

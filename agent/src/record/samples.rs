@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::lock;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Tag;
 
 /// The sampler takes at most this part of a processor, one fiftieth: with very many threads it samples less often, and each
@@ -77,7 +77,7 @@ impl Samples {
     }
 
     /// Samples until it is stopped: on a thread of its own.
-    pub fn run(&self, state: &State, jni: &Jni<'_>) {
+    pub fn run(&self, state: &AgentState, jni: &Jni<'_>) {
         let interval = Duration::from_millis(state.options.interval_ms);
         let mut used: FxHashMap<u64, Used> = FxHashMap::default();
         let mut frames = Vec::new();
@@ -110,7 +110,7 @@ impl Samples {
 
 struct Sampler<'a> {
     samples: &'a Samples,
-    state: &'a State,
+    state: &'a AgentState,
     interval: Duration,
     used: &'a mut FxHashMap<u64, Used>,
     tick: u64,

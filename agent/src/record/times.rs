@@ -17,7 +17,7 @@ use super::traces::Method;
 use super::{lock, read, recording, write};
 use crate::jvm::MethodId;
 use crate::jvm::clock::{self, Clock};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Calls of a trace, or of one method by another. Time is in ticks of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,13 +43,13 @@ type Stack = Box<[u32]>;
 
 /// The costs of a stack in one thread, which alone adds to them; others may read.
 #[derive(Debug, Default)]
-struct Place {
+struct StackCosts {
     calls: AtomicU64,
     own: AtomicU64,
     all: AtomicU64,
 }
 
-impl Place {
+impl StackCosts {
     #[inline]
     fn add(&self, own: u64, all: u64) {
         let add = |to: &AtomicU64, more| {
@@ -67,7 +67,7 @@ impl Place {
 }
 
 /// The stacks of a thread.
-type Measured = Vec<(Stack, Arc<Place>)>;
+type Measured = Vec<(Stack, Arc<StackCosts>)>;
 
 /// A call that a thread is in.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ struct Call {
 
 /// Where a method that is called from a place counts.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct CallEdge {
     caller: u32,
     method: u32,
     place: u32,
@@ -103,13 +103,13 @@ struct OfThread {
     active: Vec<u32>,
     /// Calls within one another that are not measured.
     ignored: u32,
-    measured: Option<(Arc<Shared>, Arc<Mutex<Measured>>)>,
-    places: Vec<Arc<Place>>,
+    measured: Option<(Arc<SharedTimes>, Arc<Mutex<Measured>>)>,
+    places: Vec<Arc<StackCosts>>,
     /// By caller and method.
     steps: FxHashMap<(u32, u32), u32>,
     /// Callers that differ only below the depth of traces lead to one place, and so does each call of a deep recursion.
     by_stack: FxHashMap<Stack, u32>,
-    recent: Vec<Step>,
+    recent: Vec<CallEdge>,
 }
 
 impl OfThread {
@@ -142,10 +142,10 @@ impl OfThread {
         let place = known.unwrap_or_else(|| self.new_place(caller, method, times));
         if self.recent.is_empty() {
             // No method has this number.
-            self.recent.resize(RECENT, Step { caller: NOBODY, method: u32::MAX, place: 0 });
+            self.recent.resize(RECENT, CallEdge { caller: NOBODY, method: u32::MAX, place: 0 });
         }
         if let Some(recent) = self.recent.get_mut(at) {
-            *recent = Step { caller, method, place };
+            *recent = CallEdge { caller, method, place };
         }
         place
     }
@@ -161,7 +161,7 @@ impl OfThread {
         let callers = callers.iter().copied().take(times.depth.max(2) - 1);
         let stack: Stack = std::iter::once(method).chain(callers).collect();
         let place = *self.by_stack.entry(stack).or_insert_with_key(|stack| {
-            let new = Arc::new(Place::default());
+            let new = Arc::new(StackCosts::default());
             measured.push((stack.clone(), Arc::clone(&new)));
             self.places.push(new);
             u32::try_from(self.places.len() - 1).unwrap_or(NOBODY)
@@ -188,7 +188,7 @@ impl Drop for OfThread {
 
 /// What threads measured.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedTimes {
     /// Those that run.
     threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
     /// All others.
@@ -218,7 +218,7 @@ pub struct Times {
     recording: u32,
     /// By number: which methods that were rewritten for recordings before are measured in this one.
     earlier: Vec<bool>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTimes>,
     depth: usize,
     clock: Clock,
     /// The tracker can be called.
@@ -346,7 +346,7 @@ impl Times {
     }
 
     /// Trace, calls, nanoseconds without callees: most first.
-    pub fn rows(&self, state: &State) -> Vec<(u32, u64, u64)> {
+    pub fn rows(&self, state: &AgentState) -> Vec<(u32, u64, u64)> {
         let methods = read(&METHODS).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {

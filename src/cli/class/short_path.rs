@@ -3,7 +3,7 @@
 use crate::cli::shared::paths;
 use hprof_parser::names;
 use hprof_query::classes::loader_sets::Why;
-use hprof_query::paths::steps::Step;
+use hprof_query::paths::steps::ObjectStep;
 
 /// Objects of a path that are shown; of more the middle is left out.
 const MAX_STEPS: usize = 8;
@@ -32,7 +32,7 @@ pub(super) fn short_path(why: &Why) -> String {
 }
 
 /// The class of a step without its package; of a class object `class` and the class that it is of.
-fn short_name(step: &Step) -> String {
+fn short_name(step: &ObjectStep) -> String {
     let simple = |name: &str| names::simple(name).to_owned();
     match (step.class.as_deref(), step.label.as_deref()) {
         (Some("java.lang.Class"), Some(of)) => format!("class {}", simple(of)),

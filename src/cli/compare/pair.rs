@@ -8,9 +8,9 @@ use crate::cli::shared::session::Source;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::compare::Change;
-use hprof_query::dictionary::{Key, Side, names};
+use hprof_query::dictionary::{ColumnKey, Side, names};
 use hprof_report::column::Column;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
@@ -68,7 +68,7 @@ pub(crate) struct Pair<O, N> {
 }
 
 impl<O: Source, N: Source> Source for Pair<O, N> {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         self.new.dump()
     }
 
@@ -116,7 +116,7 @@ impl Old {
 /// A figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show what `title` names: the difference, with its sign.
 pub(crate) struct ChangeColumns {
     /// The key, without what follows it.
-    key: Key,
+    key: ColumnKey,
     /// When it is `null`, if it can be.
     null: Option<&'static str>,
     /// The title of the difference in tables, and of the new figure.
@@ -125,7 +125,7 @@ pub(crate) struct ChangeColumns {
 
 impl ChangeColumns {
     /// A figure that is never `null`.
-    pub(crate) fn new(key: impl Into<Key>, titles: [&'static str; 2]) -> Self {
+    pub(crate) fn new(key: impl Into<ColumnKey>, titles: [&'static str; 2]) -> Self {
         Self { key: key.into(), null: None, titles }
     }
 

@@ -12,15 +12,15 @@ use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::Growth;
-use hprof_query::compare::classes::{Census, GroupBy, Question};
-use hprof_query::compare::places::Places;
-use hprof_query::compare::trend::{self, Least, Row, Which};
+use hprof_query::compare::classes::{ClassCensus, ComparedGroupBy, ComparedQuery};
+use hprof_query::compare::places::DumpPlaces;
+use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
 use hprof_query::dictionary::{Name, Side, names};
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
 use hprof_report::value::{Value, list};
 
@@ -41,15 +41,15 @@ const HOUR_MS: f64 = 3_600_000.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Place,
-    Classes(GroupBy),
+    Classes(ComparedGroupBy),
 }
 
 /// The words of `--group-by`.
 const GROUP_BY: &[Key<By>] = &[
     ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
-    ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", By::Classes(GroupBy::Package), "Packages"),
-    ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
+    ("class", By::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
+    ("package", By::Classes(ComparedGroupBy::Package), "Packages"),
+    ("loader", By::Classes(ComparedGroupBy::Loader), "Class loaders"),
 ];
 
 /// The order of dumps.
@@ -125,7 +125,7 @@ enum LastDump {
 }
 
 impl Source for Dumps {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         match &self.last {
             LastDump::Heap(heap) => heap.dump(),
             LastDump::Session(session) => session.dump(),
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "--class has no meaning with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
-    let which = if args.all { Which::All } else { Which::Growing };
+    let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
     let (source, rows, least) = match args.group_by {
         By::Place => by_place(args, &inputs, which)?,
         By::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
@@ -199,10 +199,10 @@ fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
     Ok(dumps)
 }
 
-type Found = (Dumps, Vec<Row>, Least);
+type Found = (Dumps, Vec<TrendRow>, Least);
 
-fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<Found> {
-    let (mut places, mut all, mut last): (Vec<Places>, _, _) = (Vec::new(), Vec::new(), None);
+fn by_place(args: &Args, inputs: &[(Input, u64)], which: TrendFilter) -> anyhow::Result<Found> {
+    let (mut places, mut all, mut last): (Vec<DumpPlaces>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
         let (session, found) = Session::ask(input, places_of)?;
@@ -216,15 +216,20 @@ fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Resul
     Ok((Dumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
 }
 
-fn by_class(args: &Args, inputs: &[(Input, u64)], which: Which, group_by: GroupBy) -> anyhow::Result<Found> {
-    let question = Question { group_by, patterns: args.patterns.clone() };
+fn by_class(
+    args: &Args,
+    inputs: &[(Input, u64)],
+    which: TrendFilter,
+    group_by: ComparedGroupBy,
+) -> anyhow::Result<Found> {
+    let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
         let heap = input.open()?;
         is_damaged |= heap.is_damaged();
         all.push(OneDump::of(&heap, *created));
-        censuses.push(Census::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
+        censuses.push(ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
         last = Some(heap);
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
@@ -257,7 +262,7 @@ fn file_name(path: &str) -> &str {
 
 /// A row, and the time over which it developed.
 struct Line<'a> {
-    row: &'a Row,
+    row: &'a TrendRow,
     hours: Option<f64>,
 }
 
@@ -307,9 +312,9 @@ fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
                 column.header(title).fit(Fit::Shorten { priority: 0 }).place(9)
             };
             match group_by {
-                GroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
-                GroupBy::Loader => vec![shown(loader, "loader")],
-                GroupBy::Class | GroupBy::Superclass => {
+                ComparedGroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
+                ComparedGroupBy::Loader => vec![shown(loader, "loader")],
+                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
                     vec![shown(name(names::CLASS), "class"), loader]
                 }
             }
@@ -378,9 +383,13 @@ pub(crate) fn declared() -> Vec<Declared> {
             "The default. A row is a place; none contains another. The exit code is 1 if there are no rows.",
             By::Place,
         ),
-        ("`--group-by class`", "A row is a class.", By::Classes(GroupBy::Class)),
-        ("`--group-by package`", "A row is a package.", By::Classes(GroupBy::Package)),
-        ("`--group-by loader`", "A row is the class loaders of one name.", By::Classes(GroupBy::Loader)),
+        ("`--group-by class`", "A row is a class.", By::Classes(ComparedGroupBy::Class)),
+        ("`--group-by package`", "A row is a package.", By::Classes(ComparedGroupBy::Package)),
+        (
+            "`--group-by loader`",
+            "A row is the class loaders of one name.",
+            By::Classes(ComparedGroupBy::Loader),
+        ),
     ]
     .map(declared)
     .to_vec()

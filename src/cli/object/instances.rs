@@ -8,11 +8,11 @@ use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::heaps;
-use hprof_query::objects::instances::{self, Question, Row, SortBy};
+use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, InstanceRow};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
@@ -39,16 +39,16 @@ const TABLE_TEXT: usize = 40;
 /// What `--sort` means.
 #[derive(Debug, Clone)]
 enum Order {
-    Key(SortBy),
+    Key(InstanceOrder),
     Field(SortField),
 }
 
 /// Reads the value of `--sort`.
 fn order(text: &str) -> Result<Order, NoSortField> {
     match text {
-        "retained" => Ok(Order::Key(SortBy::Retained)),
-        "shallow" => Ok(Order::Key(SortBy::Shallow)),
-        "address" => Ok(Order::Key(SortBy::Address)),
+        "retained" => Ok(Order::Key(InstanceOrder::Retained)),
+        "shallow" => Ok(Order::Key(InstanceOrder::Shallow)),
+        "address" => Ok(Order::Key(InstanceOrder::Address)),
         field => field.strip_prefix('.').unwrap_or(field).parse().map(Order::Field),
     }
 }
@@ -108,13 +108,13 @@ fn made(
     labels: &Labels<'_>,
     order: Option<&FieldOrder<'_>>,
     object: ObjectIndex,
-) -> (Row, Option<SortValue>) {
+) -> (InstanceRow, Option<SortValue>) {
     (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
 }
 
 /// Result of the query.
 struct Found {
-    rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
+    rows: Rows<ObjectIndex, (InstanceRow, Option<SortValue>)>,
     /// How many there are without `--top`.
     total: u64,
     /// Selections, by number, that no class matches.
@@ -172,15 +172,15 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
         Order::Key(_) => None,
     };
     let found = if classes.is_empty() {
-        best::Found::default()
+        best::BestObjects::default()
     } else {
-        let question = Question {
+        let question = InstanceQuery {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
             sort_by: match args.sort {
                 Order::Key(key) => key,
-                Order::Field(_) => SortBy::default(),
+                Order::Field(_) => InstanceOrder::default(),
             },
             top: args.top.rows(args.output.format()),
         };
@@ -198,8 +198,8 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::about_no_object(heap.path(), graph, id),
-            What::Classes(_) => messages::about_no_class(heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(heap.path(), graph, id),
+            Selected::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -215,7 +215,7 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
 
 /// A row, and its class.
 struct Line<'a> {
-    row: Row,
+    row: InstanceRow,
     class: Option<&'a str>,
     value: Option<SortValue>,
 }

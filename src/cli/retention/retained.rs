@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 
 use hprof_query::dictionary::names;
 use hprof_query::dominators::retained::{self, Retained};
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -89,8 +89,8 @@ fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) 
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));

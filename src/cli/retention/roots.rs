@@ -6,7 +6,7 @@ use hprof_parser::RootKind;
 use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::paths::roots::{self, KindRow, Question, Row, Thread};
+use hprof_query::paths::roots::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -65,7 +65,7 @@ pub(super) fn kind(text: &str) -> Result<RootKind, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let question = Question {
+    let question = RootQuery {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
         top: args.top.rows(args.output.format()),
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says why there are no rows.
-fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+fn nothing(args: &Args, session: &Session, found: &roots::RootReport) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
@@ -110,7 +110,7 @@ fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Res
         return Ok(());
     };
     let (heap, graph) = (&session.heap, &session.graph);
-    let question = threads::Question::named(thread.clone());
+    let question = threads::ThreadQuery::named(thread.clone());
     let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
     if threads.matching == 0 {
         messages::about_no_thread(graph, &threads, Some(thread));
@@ -139,7 +139,7 @@ fn notes(roots: &Roots) {
 
 /// A row, and its class.
 struct Line<'a> {
-    row: &'a Row,
+    row: &'a RootRow,
     class: Option<&'a str>,
 }
 
@@ -185,7 +185,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
 
 /// The keys beside the rows are made of this.
 struct Beside<'a> {
-    found: &'a roots::Answer,
+    found: &'a roots::RootReport,
     roots: &'a Roots,
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 /// A thread's name in a table.
-fn thread_name(thread: &Thread) -> String {
+fn thread_name(thread: &RootThread) -> String {
     match thread.name.as_deref().filter(|name| !name.is_empty()) {
         None => format!("{:#x}", thread.id),
         Some(name) if name.chars().count() <= THREAD_WIDTH => name.to_owned(),

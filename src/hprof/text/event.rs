@@ -7,7 +7,7 @@ use crate::TraceSerial;
 
 /// What a line says. Names are bytes as they stand in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
+pub enum TextEvent<'a> {
     /// Nothing: a blank line, a title, part of the header's explanation.
     Nothing,
     /// A line that could not be understood, or the end of a section where it must not end yet. Reading goes on.

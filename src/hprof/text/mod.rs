@@ -2,7 +2,7 @@
 //!
 //! [`TextReader`] reads what the agents of JDK 1.2 to 8 wrote, and Android's SamplingProfiler, line by line. It holds one
 //! line at a time, and knows only of what section it is in. A line that it does not understand is an event of its own
-//! ([`Event::Malformed`]); what it says is lost, and nothing else.
+//! ([`TextEvent::Malformed`]); what it says is lost, and nothing else.
 //!
 //! * [`event`] has the events. Names in them are the file's bytes: [`super::mutf8`] and [`super::names`] make text of them.
 //! * `lines` cuts the text into lines, `scan` takes a line apart.
@@ -27,7 +27,7 @@ mod tests;
 mod trace;
 
 pub use date::rfc3339;
-pub use event::Event;
+pub use event::TextEvent;
 pub use reader::TextReader;
 pub use reader::{END_OF_FILE, is_report};
 pub use serials::Serials;

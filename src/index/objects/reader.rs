@@ -12,7 +12,7 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_ids};
 
-pub use super::fields::{Bits, Place, Slot};
+pub use super::fields::{Bits, FieldPlace, FieldSlot};
 pub use super::strings::Characters;
 
 /// An object as its record states it.
@@ -140,25 +140,25 @@ impl<'a> ObjectReader<'a> {
 
     /// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of
     /// the record.
-    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + use<'a> {
+    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = FieldSlot<'a>> + use<'a> {
         fields::slots(self.summary, class)
     }
 
     /// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For passes
     /// over many objects.
-    pub fn places(&self, name: &str) -> Vec<Option<Place>> {
+    pub fn places(&self, name: &str) -> Vec<Option<FieldPlace>> {
         fields::places(self.summary, name)
     }
 
     /// The value at a place in an instance's bytes.
     #[inline]
-    pub fn value_at(&self, fields: &[u8], place: Place) -> Option<Bits> {
+    pub fn value_at(&self, fields: &[u8], place: FieldPlace) -> Option<Bits> {
         place.value(fields, self.id_size)
     }
 
     /// The value of a field in an instance's bytes.
     #[inline]
-    pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
+    pub fn value(&self, fields: &[u8], slot: &FieldSlot<'_>) -> Option<Bits> {
         slot.place.value(fields, self.id_size)
     }
 

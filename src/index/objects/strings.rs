@@ -5,7 +5,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::fields::{Bits, Place, slots};
+use super::fields::{Bits, FieldPlace, slots};
 use crate::model::summary::{ClassNumber, Summary};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_u16};
 
@@ -109,11 +109,11 @@ impl StringPart {
 /// Where a String, or a builder of one, has its fields.
 #[derive(Debug, Clone, Copy)]
 pub struct StringFields {
-    value: Place,
-    coder: Option<Place>,
-    offset: Option<Place>,
+    value: FieldPlace,
+    coder: Option<FieldPlace>,
+    offset: Option<FieldPlace>,
     /// How many characters a builder has, which keeps no offset.
-    pub(crate) count: Option<Place>,
+    pub(crate) count: Option<FieldPlace>,
 }
 
 /// Fields of String and of its builders, with those of their superclasses: none has as many.
@@ -140,7 +140,7 @@ impl StringFields {
     #[inline]
     pub fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
         let array = self.value.value(bytes, id_size)?.reference()?;
-        let number = |place: Option<Place>| place?.value(bytes, id_size).and_then(Bits::integer);
+        let number = |place: Option<FieldPlace>| place?.value(bytes, id_size).and_then(Bits::integer);
         let wide = if number(self.coder) == Some(1) { WIDE } else { 0 };
         let (offset, count) = match number(self.offset).zip(number(self.count)) {
             None => (0, WHOLE),

@@ -123,7 +123,7 @@ pub(crate) fn build(
         Purpose::Index => file.directory(progress),
         Purpose::Answer => file.any_directory(progress),
     }?;
-    let builder = Builder { file, directory: &directory, progress };
+    let builder = StageBuilder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some while this one waited.
     let summary = known.or_else(|| file.read(Stage::Summary, summary_file::read));
@@ -149,7 +149,7 @@ pub(crate) fn build(
 }
 
 /// Builds stages, with the lock held.
-struct Builder<'a> {
+struct StageBuilder<'a> {
     file: &'a Opening,
     directory: &'a IndexDirectory,
     progress: &'a dyn Progress,
@@ -157,7 +157,7 @@ struct Builder<'a> {
 
 type Base = (Summary, Marked<ObjectTable>, Marked<AdjacencyLists>);
 
-impl Builder<'_> {
+impl StageBuilder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
         Error::WriteIndex { dir: self.directory.path().to_owned(), error }
     }

@@ -16,7 +16,7 @@ use super::top_level::HeapDump;
 
 /// A range of sub-records that one thread scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub(crate) struct RecordChunk {
     /// Offset of the first sub-record.
     pub(crate) start: usize,
     /// Offset at which the last one has to end.
@@ -44,7 +44,7 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
     known: &K,
-    chunk: &Chunk,
+    chunk: &RecordChunk,
     visitor: &mut V,
     mut skipped: impl FnMut(&mut V, Skip),
 ) -> usize {
@@ -66,7 +66,7 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
 
 /// How a heap dump is divided, and what walking over it needs to know.
 pub(crate) struct Plan {
-    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) chunks: Vec<RecordChunk>,
     pub(crate) preview: Preview,
     /// All objects but class objects in ascending order of their ids, each once, if the scan has found that the records of
     /// long runs are so.
@@ -89,7 +89,7 @@ impl Plan {
     pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
         &self,
         source: &DumpBytes<'a>,
-        chunk: &Chunk,
+        chunk: &RecordChunk,
         visitor: &mut V,
         mut skipped: impl FnMut(&mut V),
     ) {
@@ -104,7 +104,7 @@ const GIANT: usize = 16 << 20;
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Divides where bytes look like sub-records.
-pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<Chunk> {
+pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<RecordChunk> {
     cut(dump, |start, end| {
         let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
         marks
@@ -115,7 +115,7 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
 }
 
 /// Divides by walking over every sub-record, one after another.
-pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chunk> {
+pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<RecordChunk> {
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {
@@ -134,13 +134,13 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
 }
 
 /// Makes chunks: whole segments, and giant ones between the boundaries that `boundaries(start, end)` finds.
-fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Chunk> {
+fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<RecordChunk> {
     let mut chunks = Vec::with_capacity(dump.segments.len());
     for segment in &dump.segments {
         let mut start = segment.start;
         let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };
         for end in inner.into_iter().chain([segment.end]) {
-            chunks.push(Chunk { start, end, limit: segment.end });
+            chunks.push(RecordChunk { start, end, limit: segment.end });
             start = end;
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use hprof_parser::{IdSize, ObjectId};
 
 use crate::objects::id_set::AddressSet;
-use crate::records::chunks::Chunk;
+use crate::records::chunks::RecordChunk;
 use crate::records::preview::Preview;
 use crate::storage::allowance::Allowance;
 use hprof_input::progress::Progress;
@@ -34,7 +34,7 @@ pub(crate) struct Task<'a> {
     /// What tables may take.
     pub(crate) allowance: &'a Allowance,
     pub(crate) id_size: IdSize,
-    pub(crate) chunks: &'a [Chunk],
+    pub(crate) chunks: &'a [RecordChunk],
     /// Whether the chunks were cut by hopping: then there is no better way to cut them.
     pub(crate) exact: bool,
     /// Class objects that objects were found to lie around, in the whole scan.

@@ -70,8 +70,14 @@ impl BitPackedColumn {
 
     /// The numbers of some rows, in order.
     #[inline]
-    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
-        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; FRAME_LEN], frame: None }
+    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> BitPackedNumbers<'_> {
+        BitPackedNumbers {
+            column: self,
+            next: rows.start,
+            end: rows.end,
+            numbers: [0; FRAME_LEN],
+            frame: None,
+        }
     }
 
     /// All numbers of a frame; those behind the last are anything.
@@ -109,7 +115,7 @@ impl BitPackedColumn {
 
 /// Numbers of a column, one after another.
 #[derive(Debug, Clone)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct BitPackedNumbers<'a> {
     column: &'a BitPackedColumn,
     next: u32,
     end: u32,
@@ -118,7 +124,7 @@ pub(crate) struct Numbers<'a> {
     frame: Option<u32>,
 }
 
-impl Iterator for Numbers<'_> {
+impl Iterator for BitPackedNumbers<'_> {
     type Item = u32;
 
     #[inline]

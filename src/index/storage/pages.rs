@@ -5,7 +5,7 @@
 //!
 //! The `unsafe` of anonymous memory is here. Elsewhere than on Linux memory stays in the pieces in which it was taken.
 
-pub(super) use system::Pages;
+pub(super) use system::PrivatePages;
 
 /// Bytes of a huge page: larger memory is whole ones, and so are its pieces.
 pub(super) const PAGE: usize = 2 << 20;
@@ -128,9 +128,9 @@ mod system {
 
     /// Memory, of this owner alone.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(Addresses);
+    pub(in crate::storage) struct PrivatePages(Addresses);
 
-    impl Pages {
+    impl PrivatePages {
         /// One piece of `len` bytes: first what the pieces hold, then zeros that nobody has touched. If there are pieces, all
         /// are whole huge pages. They are left as they are if there are no addresses for the whole.
         pub(in crate::storage) fn of_pieces(pieces: &mut Vec<Self>, len: usize) -> io::Result<Self> {
@@ -151,7 +151,7 @@ mod system {
         }
     }
 
-    impl Deref for Pages {
+    impl Deref for PrivatePages {
         type Target = [u8];
 
         #[inline(always)]
@@ -161,7 +161,7 @@ mod system {
         }
     }
 
-    impl DerefMut for Pages {
+    impl DerefMut for PrivatePages {
         #[inline(always)]
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: As above, and the owner is borrowed.
@@ -178,16 +178,16 @@ mod system {
 
     /// Memory, of this owner alone.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(MmapMut);
+    pub(in crate::storage) struct PrivatePages(MmapMut);
 
-    impl Pages {
+    impl PrivatePages {
         /// `len` bytes of zeros that nobody has touched. There are no pieces: nothing cuts memory here.
         pub(in crate::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             MmapMut::map_anon(len).map(Self)
         }
     }
 
-    impl std::ops::Deref for Pages {
+    impl std::ops::Deref for PrivatePages {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -195,7 +195,7 @@ mod system {
         }
     }
 
-    impl std::ops::DerefMut for Pages {
+    impl std::ops::DerefMut for PrivatePages {
         fn deref_mut(&mut self) -> &mut [u8] {
             &mut self.0
         }
@@ -218,10 +218,10 @@ mod tests {
         let mut next = 0u8;
         for _ in 0..300 {
             let wanted = 1 + random(6);
-            let mut pieces: Vec<Pages> = Vec::new();
+            let mut pieces: Vec<PrivatePages> = Vec::new();
             let mut expected = Vec::new();
             while expected.len() < wanted && !spare.is_empty() {
-                let (mut piece, mut marks): (Pages, Vec<u8>) = spare.swap_remove(random(spare.len()));
+                let (mut piece, mut marks): (PrivatePages, Vec<u8>) = spare.swap_remove(random(spare.len()));
                 let taken = marks.len().min(wanted - expected.len());
                 if taken < marks.len() {
                     spare.push((piece.split_off(taken * PAGE), marks.split_off(taken)));
@@ -230,9 +230,9 @@ mod tests {
                 expected.extend(marks);
             }
             expected.resize(wanted, 0);
-            let mut whole = Pages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
+            let mut whole = PrivatePages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
             let marks =
-                |whole: &Pages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
+                |whole: &PrivatePages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
             assert_eq!(marks(&whole), expected);
             for page in whole.chunks_mut(PAGE) {
                 next = next.wrapping_add(1).max(1);
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn pieces_keep_what_they_hold() {
         let filled = |pages: usize, byte: u8| {
-            let mut piece = Pages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
+            let mut piece = PrivatePages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
             assert!(piece.iter().all(|byte| *byte == 0) && piece.as_ptr().addr().is_multiple_of(PAGE));
             piece.fill(byte);
             piece
@@ -256,7 +256,7 @@ mod tests {
         let mut first = filled(3, 1);
         let back = first.split_off(PAGE);
         let (second, third) = (filled(1, 2), filled(2, 3));
-        let whole = Pages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
+        let whole = PrivatePages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
         let page = |at: usize| whole[at * PAGE..(at + 1) * PAGE].to_vec();
         for (at, byte) in [3, 3, 1, 1, 2, 0, 0].into_iter().enumerate() {
             assert!(page(at).iter().all(|found| *found == byte), "page {at}");
@@ -265,9 +265,9 @@ mod tests {
         // What was put together is cut, moved and put together again.
         let mut whole = whole;
         let end = whole.split_off(3 * PAGE);
-        let other = Pages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
+        let other = PrivatePages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
         let bytes: Vec<u8> = other.chunks(PAGE).map(|page| page[7]).collect();
         assert_eq!(bytes, [1, 2, 0, 0, 3, 3, 1]);
-        assert_eq!(Pages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
+        assert_eq!(PrivatePages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
     }
 }

@@ -16,9 +16,9 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::pages::{PAGE, Pages};
+use super::pages::{PAGE, PrivatePages};
 use hprof_input::file;
-use hprof_input::mapped_files::{self, Content, Known};
+use hprof_input::mapped_files::{self, Content, KnownMap};
 
 /// What elements have to be.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
@@ -26,10 +26,10 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
 /// Makes scratch arrays: a handle, of which there may be many.
 #[derive(Debug, Clone)]
-pub struct ScratchArena(Arc<Shared>);
+pub struct ScratchArena(Arc<SharedScratch>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedScratch {
     /// For files.
     dir: PathBuf,
     /// Bytes of memory that may still be taken.
@@ -42,17 +42,17 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Spare {
     /// In whole huge pages.
-    large: Vec<Pages>,
-    small: Vec<Pages>,
+    large: Vec<PrivatePages>,
+    small: Vec<PrivatePages>,
 }
 
 /// Memory for an array, and how many bytes of it, from the first on, may be no zeros.
-type Found = (Pages, usize);
+type FoundPages = (PrivatePages, usize);
 
 /// An array.
 #[derive(Debug)]
 pub struct Array<T> {
-    place: Place,
+    place: ArrayPlace,
     arena: ScratchArena,
     /// Bytes of the elements.
     bytes: usize,
@@ -61,17 +61,17 @@ pub struct Array<T> {
 
 /// Where an array lies.
 #[derive(Debug)]
-enum Place {
+enum ArrayPlace {
     Nowhere,
-    Memory(Pages),
+    Memory(PrivatePages),
     File {
         // Before the map: it has to be dropped first.
-        _known: Known,
+        _known: KnownMap,
         map: MmapMut,
     },
 }
 
-impl Place {
+impl ArrayPlace {
     #[inline(always)]
     fn bytes(&self) -> &[u8] {
         match self {
@@ -97,7 +97,7 @@ const SMALL_PAGE: usize = 1 << 16;
 impl ScratchArena {
     /// An arena with a memory budget of `bytes`, and files in `dir` for more.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
+        Self(Arc::new(SharedScratch { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
     /// Takes bytes of memory, if there are so many left.
@@ -109,7 +109,7 @@ impl ScratchArena {
     /// Bytes of memory that are left, spare ones included.
     pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = |pages: &[Pages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
+        let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
@@ -153,24 +153,24 @@ impl ScratchArena {
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
         // A failing disk, or one that copies when it writes and is full.
         let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
-        Ok((self.array_in(Place::File { _known: known, map }, bytes), 0))
+        Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
     /// As [`ScratchArena::make`]; none if memory does not do.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
-            return Ok(Some((self.array_in(Place::Nowhere, bytes), 0)));
+            return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));
         }
         let found = self.memory(bytes)?;
-        Ok(found.map(|(pages, used)| (self.array_in(Place::Memory(pages), bytes), used)))
+        Ok(found.map(|(pages, used)| (self.array_in(ArrayPlace::Memory(pages), bytes), used)))
     }
 
-    fn array_in<T>(&self, place: Place, bytes: usize) -> Array<T> {
+    fn array_in<T>(&self, place: ArrayPlace, bytes: usize) -> Array<T> {
         Array { place, arena: self.clone(), bytes, kind: PhantomData }
     }
 
     /// Memory of the budget; none if it does not do.
-    fn memory(&self, bytes: usize) -> io::Result<Option<Found>> {
+    fn memory(&self, bytes: usize) -> io::Result<Option<FoundPages>> {
         let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let Spare { large, small } = &mut *spare;
         let is_small = bytes < PAGE;
@@ -196,7 +196,7 @@ impl ScratchArena {
         }
         drop(spare);
         // The system may give less than the budget says: another limit, or others have taken it.
-        let Ok(mut pages) = Pages::of_pieces(&mut pieces, wanted) else {
+        let Ok(mut pages) = PrivatePages::of_pieces(&mut pieces, wanted) else {
             // Nobody shall try again: what is taken now stays taken. Pieces may do for smaller arrays.
             self.0.left.store(0, Ordering::Relaxed);
             self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).large.append(&mut pieces);
@@ -214,7 +214,7 @@ impl ScratchArena {
     }
 
     /// Gives memory back to the kernel.
-    fn give_back(&self, pages: Pages) {
+    fn give_back(&self, pages: PrivatePages) {
         let bytes = pages.len() as u64;
         drop(pages);
         self.0.left.fetch_add(bytes, Ordering::Relaxed);
@@ -239,20 +239,20 @@ impl ScratchArena {
 }
 
 /// The smallest memory that is large enough, if it is not much too large: that is left for what needs it.
-fn fitting(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn fitting(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let fits = spare.get(at).is_some_and(|pages| pages.len() / 5 * 4 <= bytes);
     fits.then(|| spare.swap_remove(at))
 }
 
-fn smallest(spare: &[Pages], bytes: usize) -> Option<usize> {
+fn smallest(spare: &[PrivatePages], bytes: usize) -> Option<usize> {
     let enough = spare.iter().enumerate().filter(|(_, pages)| pages.len() >= bytes);
     enough.min_by_key(|(_, pages)| pages.len()).map(|(at, _)| at)
 }
 
 /// Memory of `bytes`, whole pages, cut off what is larger.
 #[cfg(target_os = "linux")]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let mut pages = spare.swap_remove(at);
     if pages.len() > bytes {
@@ -263,7 +263,7 @@ fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
 
 /// Takes pieces that have so many bytes together, or all that there are: the longest first, as they are the fewest.
 #[cfg(target_os = "linux")]
-fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
+fn pieces(spare: &mut Vec<PrivatePages>, bytes: usize) -> Vec<PrivatePages> {
     spare.sort_by_key(|pages| pages.len());
     let (mut pieces, mut left) = (Vec::new(), bytes);
     while left > 0
@@ -280,13 +280,13 @@ fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
 
 /// Memory that cannot be cut is taken if it fits.
 #[cfg(not(target_os = "linux"))]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     fitting(spare, bytes)
 }
 
 /// Memory that cannot be moved is no piece of another.
 #[cfg(not(target_os = "linux"))]
-fn pieces(_: &mut Vec<Pages>, _: usize) -> Vec<Pages> {
+fn pieces(_: &mut Vec<PrivatePages>, _: usize) -> Vec<PrivatePages> {
     Vec::new()
 }
 
@@ -404,7 +404,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        if let Place::Memory(pages) = std::mem::replace(&mut self.place, Place::Nowhere) {
+        if let ArrayPlace::Memory(pages) = std::mem::replace(&mut self.place, ArrayPlace::Nowhere) {
             let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
         }
@@ -468,7 +468,7 @@ mod tests {
     }
 
     fn in_memory<T>(array: &Array<T>) -> bool {
-        matches!(array.place, Place::Memory(_))
+        matches!(array.place, ArrayPlace::Memory(_))
     }
 
     #[test]

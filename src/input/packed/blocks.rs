@@ -103,7 +103,7 @@ fn is_padding(rest: &[u8]) -> bool {
 }
 
 /// What all threads know.
-struct State {
+struct UnpackState {
     /// Where the members that are done end.
     turn: usize,
     /// Where the next place is looked for.
@@ -141,17 +141,17 @@ impl Damage {
     }
 }
 
-struct Shared<'a> {
+struct UnpackShared<'a> {
     packed: &'a [u8],
     out: &'a dyn Output,
     progress: &'a Progress<'a>,
     finder: memmem::Finder<'static>,
-    state: Mutex<State>,
+    state: Mutex<UnpackState>,
     changed: Condvar,
 }
 
 /// Members that one thread has unpacked.
-struct Run {
+struct MemberRun {
     start: usize,
     end: usize,
     /// Bytes unpacked.
@@ -166,7 +166,7 @@ struct Run {
 /// # Errors
 /// If the output fails.
 pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> io::Result<Unpacked> {
-    let state = State {
+    let state = UnpackState {
         turn: 0,
         ahead: 0,
         taken: BTreeSet::new(),
@@ -177,7 +177,8 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
         head: None,
     };
     let finder = memmem::Finder::new(&MAGIC).into_owned();
-    let shared = Shared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
+    let shared =
+        UnpackShared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
     rayon::broadcast(|_| {
         let _guard = PanicGuard(&shared);
         shared.work();
@@ -190,7 +191,7 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
 }
 
 /// A thread that panics must not let the others wait for its turn.
-struct PanicGuard<'s, 'a>(&'s Shared<'a>);
+struct PanicGuard<'s, 'a>(&'s UnpackShared<'a>);
 
 impl Drop for PanicGuard<'_, '_> {
     fn drop(&mut self) {
@@ -200,16 +201,16 @@ impl Drop for PanicGuard<'_, '_> {
     }
 }
 
-impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl UnpackShared<'_> {
+    fn lock(&self) -> MutexGuard<'_, UnpackState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+    fn wait<'g>(&self, state: MutexGuard<'g, UnpackState>) -> MutexGuard<'g, UnpackState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, mut state: MutexGuard<'_, State>, error: io::Error) {
+    fn fail(&self, mut state: MutexGuard<'_, UnpackState>, error: io::Error) {
         state.failed.get_or_insert(error);
         state.done = true;
         drop(state);
@@ -255,7 +256,7 @@ impl Shared<'_> {
     }
 
     /// The next place that looks like a header, not too far ahead of what is known.
-    fn find(&self, state: &mut State) -> Option<usize> {
+    fn find(&self, state: &mut UnpackState) -> Option<usize> {
         let (from, to) = (state.ahead, self.packed.len().min(state.turn.saturating_add(AHEAD)));
         let looks = |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
         let found = self.finder.find_iter(self.packed.get(from..to).unwrap_or_default()).find(looks);
@@ -267,7 +268,7 @@ impl Shared<'_> {
     }
 
     /// Waits for the turn of what begins at `start`. `None` if that turn will not come: it is no member.
-    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, State>> {
+    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, UnpackState>> {
         let mut state = self.lock();
         while state.turn < start && !state.done {
             state = self.wait(state);
@@ -277,13 +278,13 @@ impl Shared<'_> {
     }
 
     /// Unpacks members from `start` on.
-    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> Run {
-        let mut run = Run { start, end: start, filled: 0, stop: Stop::End };
+    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> MemberRun {
+        let mut run = MemberRun { start, end: start, filled: 0, stop: Stop::End };
         loop {
             let (stop, end, filled) = self.inflate_one(inflater, buffer, run.end, run.filled);
             if stop != Stop::End {
                 if run.end == start {
-                    return Run { start, end, filled, stop };
+                    return MemberRun { start, end, filled, stop };
                 }
                 // The next run begins with it, and has all of the buffer for it.
                 return run;
@@ -316,7 +317,7 @@ impl Shared<'_> {
     }
 
     /// Tells the output of bytes, in their order; says where they belong.
-    fn pass(&self, state: &mut MutexGuard<'_, State>, bytes: &[u8]) -> io::Result<u64> {
+    fn pass(&self, state: &mut MutexGuard<'_, UnpackState>, bytes: &[u8]) -> io::Result<u64> {
         let at = state.len;
         self.out.pass(bytes)?;
         state.len += bytes.len() as u64;
@@ -324,7 +325,7 @@ impl Shared<'_> {
     }
 
     /// What comes before `end` is done: whoever has what begins there is next.
-    fn advance(&self, mut state: MutexGuard<'_, State>, end: usize) {
+    fn advance(&self, mut state: MutexGuard<'_, UnpackState>, end: usize) {
         (self.progress)((end - state.turn.min(end)) as u64);
         state.turn = end;
         let rest = self.packed.get(end..).unwrap_or_default();
@@ -338,14 +339,14 @@ impl Shared<'_> {
     }
 
     /// Nothing behind can be read.
-    fn end(&self, mut state: MutexGuard<'_, State>, text: String) {
+    fn end(&self, mut state: MutexGuard<'_, UnpackState>, text: String) {
         state.damage.end = Some(text);
         state.done = true;
         drop(state);
         self.changed.notify_all();
     }
 
-    fn put(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put(&self, mut state: MutexGuard<'_, UnpackState>, run: &MemberRun, buffer: &[u8]) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         if run.start > 0 {
@@ -359,8 +360,8 @@ impl Shared<'_> {
     /// Writes a large member while it is unpacked. The others wait: there is nothing for them in it.
     fn put_large(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         inflater: &mut Inflater,
         buffer: &mut [u8],
     ) -> io::Result<()> {
@@ -389,7 +390,12 @@ impl Shared<'_> {
         }
     }
 
-    fn put_cut(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put_cut(
+        &self,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
+        buffer: &[u8],
+    ) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         let there = self.packed.len() - run.start.min(self.packed.len());
@@ -402,8 +408,8 @@ impl Shared<'_> {
     /// where it belongs, unless the end of one and the beginning of the next are damaged.
     fn put_bad(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         why: &str,
         inflater: &mut Inflater,
         buffer: &mut [u8],
@@ -450,7 +456,7 @@ impl Shared<'_> {
     /// one is right too. `None` if there is none, or it costs too much to find it.
     fn gap(
         &self,
-        state: &mut MutexGuard<'_, State>,
+        state: &mut MutexGuard<'_, UnpackState>,
         start: usize,
         inflater: &mut Inflater,
         buffer: &mut [u8],

@@ -10,13 +10,13 @@ mod measure;
 mod places;
 
 pub use growth::Comparison;
-pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
+pub use limits::{Bound, Limit, Percent, Range, RuleLimits};
+pub use measure::{LeftOut, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
 pub use places::PlacesOfDump;
 
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
-use crate::waste::Kind;
+use crate::waste::WasteKind;
 
 /// How bad it is if a rule fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub enum Measure {
     /// What the largest leak suspect retains.
     Suspects,
     /// What is wasted: by one kind, or by all together.
-    Waste(Option<Kind>),
+    Waste(Option<WasteKind>),
     /// What the places whose text is a pattern retain together: `static SESSIONS of *`.
     Place(String),
     /// By how much something is more than in the baseline.
@@ -158,7 +158,7 @@ pub struct Rule {
     /// What is measured.
     pub measure: Measure,
     /// What is allowed.
-    pub limits: Limits,
+    pub limits: RuleLimits,
     /// Whether nothing in a dump needs to have the name that it asks for. Else the rule fails then: who misspells a name would
     /// have a gate that is always open.
     pub is_optional: bool,
@@ -197,7 +197,7 @@ impl Rule {
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
-        let is_missing = !self.is_optional && matches!(measured.found, Found::NoMatch { .. });
+        let is_missing = !self.is_optional && matches!(measured.found, MeasureDetails::NoMatch { .. });
         let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
         Verdict { status, limit, fails_by_name: is_kept && is_missing }
     }

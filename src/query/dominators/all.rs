@@ -13,7 +13,7 @@ use super::nodes;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ReachableRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -28,13 +28,13 @@ pub struct Row {
 
 /// Makes rows. All that they are made of is checked first.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct ReachableRows<'a> {
     graph: &'a ObjectGraph,
     ids: Ids<'a>,
     labels: Labels<'a>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ReachableRows<'a> {
     /// Prepares rows of the objects of this graph.
     pub fn new(graph: &'a ObjectGraph) -> Self {
         graph.check_tree();
@@ -42,7 +42,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
-    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
+    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
         let nodes = nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
@@ -60,8 +60,8 @@ impl<'a> Rows<'a> {
     /// IDs and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in
     /// memory.
     #[allow(clippy::cast_possible_truncation)]
-    fn objects(&self, chunk: Range<TreePosition>) -> Vec<Row> {
-        let mut rows = vec![Row::default(); chunk.end.at() - chunk.start.at()];
+    fn objects(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
+        let mut rows = vec![ReachableRow::default(); chunk.end.at() - chunk.start.at()];
         // One number each: to compare pairs takes longer.
         let mut objects: Vec<u64> = (self.graph.tree.objects_at(chunk).zip(0u64..))
             .map(|(object, at)| u64::from(object.0) << 32 | at)

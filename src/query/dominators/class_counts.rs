@@ -130,7 +130,7 @@ pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
 /// Whatever an object dominates belongs to the object. So the retained size of a group is the sum over those of its
 /// objects that no other object of the group dominates.
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
-    let mut pass = Pass::new(groups);
+    let mut pass = ClassPass::new(groups);
     let group = |_, class: u32| of_class.get(class as usize).copied().unwrap_or(NONE);
     self::pass(graph, graph.tree.all(), group, |_, depth, group, bytes| pass.object(depth, [group], bytes));
     pass.close(0);
@@ -144,7 +144,7 @@ pub fn retained_with_subclasses(
     of_class: &[u32],
     groups: usize,
 ) -> Vec<u64> {
-    let mut pass = Pass::new(groups);
+    let mut pass = ClassPass::new(groups);
     // By class number: the nearest class, itself included, that has a group, and that group.
     let table = summary.class_table();
     let nearest = table.derive(|class, above: Option<&Option<(ClassNumber, u32)>>| {
@@ -209,7 +209,7 @@ pub(crate) fn pass<T: Copy + Default + Send + Sync>(
 }
 
 /// A pass over the tree in preorder.
-struct Pass {
+struct ClassPass {
     retained: Vec<u64>,
     /// Groups with an object that the current one is dominated by.
     is_open: Vec<bool>,
@@ -219,7 +219,7 @@ struct Pass {
     bytes: u64,
 }
 
-impl Pass {
+impl ClassPass {
     fn new(groups: usize) -> Self {
         Self { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 }
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn nested_objects_of_a_group_count_once() {
-        let mut pass = Pass::new(3);
+        let mut pass = ClassPass::new(3);
         // 0: a(10) holds b(1), which holds a(2) and c(4); then b(100).
         for (depth, group, bytes) in [(0, 0, 10), (1, 1, 1), (2, 0, 2), (2, 2, 4), (0, 1, 100), (0, NONE, 5)]
         {

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::GroupBy;
+use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
-use crate::dominators::merged::{self, Node, NodeClass, Question, Tops};
+use crate::dominators::merged::{self, MergedNode, MergedQuery, NodeClass, Tops};
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
 use crate::sorting::SortRows;
@@ -138,7 +138,7 @@ impl ChildKind {
 #[derive(Debug)]
 pub(super) struct Below<'a> {
     summary: &'a Summary,
-    nodes: Vec<Node>,
+    nodes: Vec<MergedNode>,
     /// By node, and for the tops behind them: the nodes right below.
     children: Vec<Vec<usize>>,
 }
@@ -155,7 +155,7 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
         kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
         kind.classes.push((class, bytes));
     };
-    for row in listing::group(summary, graph, &starts, GroupBy::Class) {
+    for row in listing::group(summary, graph, &starts, HistogramGroupBy::Class) {
         let group = row.group;
         let Ok(class) = u32::try_from(group.group).map(ClassNumber) else { continue };
         if summary.java_lang_class() != Some(class) {
@@ -247,7 +247,7 @@ impl<'a> Below<'a> {
     /// Looks at what some objects dominate, of which none dominates another; by position, ascending.
     pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Self {
         let question =
-            Question { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
+            MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
         let nodes = merged::merged(summary, graph, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {

@@ -16,7 +16,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::ScratchArena;
 
-use super::suspects::{Group, is_drop, share};
+use super::suspects::{CandidateGroup, is_drop, share};
 
 /// Percent of the members that paths through an object have more of, where the walk goes on.
 const MOST_MEMBERS: u64 = 80;
@@ -40,7 +40,7 @@ pub(super) struct CommonPath {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
-pub(super) fn common_paths(edges: &Edges<'_>, groups: &[Group]) -> io::Result<Vec<CommonPath>> {
+pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::Result<Vec<CommonPath>> {
     let mut paths = vec![CommonPath::default(); groups.len()];
     let objects: Vec<Vec<ObjectIndex>> = groups.iter().map(|group| objects(edges.graph, group)).collect();
     // Objects that nothing holds strongly are sought again by any reference.
@@ -64,7 +64,7 @@ fn is_open(paths: &[CommonPath], at: usize) -> bool {
     paths.get(at).is_some_and(|path| path.members == 0)
 }
 
-fn objects(graph: &ObjectGraph, group: &Group) -> Vec<ObjectIndex> {
+fn objects(graph: &ObjectGraph, group: &CandidateGroup) -> Vec<ObjectIndex> {
     group.members.iter().filter_map(|position| graph.tree.object_at(*position)).collect()
 }
 

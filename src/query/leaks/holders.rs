@@ -11,20 +11,20 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
-use crate::classes::histogram::{self, GroupBy};
+use crate::classes::histogram::{self, HistogramGroupBy};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Collection, Collections, Forms, Kind};
+use crate::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frame;
-use crate::threads::groups::{Group as ThreadGroup, LocalsOfClass};
-use crate::threads::{Question, Threads};
+use crate::threads::groups::{LocalsOfClass, ThreadGroup};
+use crate::threads::{ThreadQuery, Threads};
 
 use super::suspects::is_drop;
 
@@ -61,7 +61,7 @@ pub struct Holder {
     /// What would be freed.
     pub retained_bytes: u64,
     /// The field that holds it.
-    pub field: Option<Field>,
+    pub field: Option<HolderField>,
     /// What it holds mostly.
     pub held: Option<Held>,
     /// The object whose paths tell why it is alive: the holder of something that is a local of a thread.
@@ -79,7 +79,7 @@ impl Holder {
     pub(super) fn add(&mut self, other: &Self) -> bool {
         let is_same = self.field.is_some()
             && self.class == other.class
-            && self.field.as_ref().map(Field::key) == other.field.as_ref().map(Field::key);
+            && self.field.as_ref().map(HolderField::key) == other.field.as_ref().map(HolderField::key);
         if !is_same {
             return false;
         }
@@ -113,7 +113,7 @@ pub struct InOnePlace {
 
 /// Objects of a class that only roots dominate.
 #[derive(Debug)]
-struct Group {
+struct ClassMembers {
     members: u64,
     /// What they retain together.
     sum: u64,
@@ -123,7 +123,7 @@ struct Group {
 
 /// The field that holds an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct HolderField {
     /// Its name.
     pub name: String,
     /// Whether it is static.
@@ -134,7 +134,7 @@ pub struct Field {
     pub object: ObjectId,
 }
 
-impl Field {
+impl HolderField {
     /// What the fields of several objects have in common.
     fn key(&self) -> (&str, &str) {
         (&self.name, &self.class)
@@ -195,23 +195,23 @@ impl<'a> Holders<'a> {
     }
 
     /// The classes outside the JDK of which many objects that only roots dominate hold much together.
-    fn groups(&self) -> IdMap<ClassNumber, Group> {
+    fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
         let tree = &self.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
         let class_of = |position: TreePosition| self.graph.objects.class(tree.object_at(position)?);
-        let rows = listing::group(self.summary, self.graph, &[Start::Roots], GroupBy::Class);
+        let rows = listing::group(self.summary, self.graph, &[Start::Roots], HistogramGroupBy::Class);
         let large = rows.into_iter().map(|row| row.group).filter(|row| {
             row.instances >= MIN_MEMBERS
                 && row.retained_bytes.is_some_and(|bytes| bytes >= least)
                 && !names::is_of_jdk(&row.name)
         });
-        let group = |row: histogram::Row| {
+        let group = |row: histogram::HistogramRow| {
             let class = self.graph.objects.addresses.index_of(row.class_object?)?;
             let class = self.graph.class_of_class_object(class)?;
             // They come largest first.
             let first = tree.top().find(|position| class_of(*position) == Some(class))?;
             let (sum, most) = (row.retained_bytes?, tree.retained_bytes(first));
-            (most < sum / 2).then_some((class, Group { members: row.instances, sum, first }))
+            (most < sum / 2).then_some((class, ClassMembers { members: row.instances, sum, first }))
         };
         large.filter_map(group).collect()
     }
@@ -228,8 +228,11 @@ impl<'a> Holders<'a> {
         if count < MIN_MEMBERS || sum < least {
             return Vec::new();
         }
-        let groups =
-            threads.groups(&Question { has_locals: true, top: Some(MAX_FOLLOWED), ..Question::default() });
+        let groups = threads.groups(&ThreadQuery {
+            has_locals: true,
+            top: Some(MAX_FOLLOWED),
+            ..ThreadQuery::default()
+        });
         let large = groups.rows.iter().take_while(|group| group.retained_bytes >= least);
         let row = |group: &ThreadGroup| {
             let objects = group.objects.iter().filter_map(|id| self.graph.objects.addresses.index_of(*id));
@@ -360,7 +363,7 @@ impl<'a> Holders<'a> {
 
     fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
-        Some(collection).filter(|collection| collection.kind != Kind::Holder)
+        Some(collection).filter(|collection| collection.kind != CollectionKind::Holder)
     }
 
     /// What the object at a position amounts to, and the position of that.
@@ -415,7 +418,7 @@ impl<'a> Holders<'a> {
 
     /// The object that is shown for another: the collection that has an array, the wrapper of a collection; and the field
     /// that holds it.
-    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<Field>) {
+    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
         let mut shown = object;
         let mut field = self.field(shown);
         for _ in 0..MAX_WRAPPERS {
@@ -430,9 +433,9 @@ impl<'a> Holders<'a> {
     }
 
     /// The field that holds an object: a static one rather than another, one of the application rather than the JDK's.
-    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, Field)> {
+    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
-        let mut best: Option<(u8, ObjectIndex, Field)> = None;
+        let mut best: Option<(u8, ObjectIndex, HolderField)> = None;
         // Where many hold it, its dominator must not be missed.
         let tree = &self.graph.tree;
         let dominator = tree.reachable_position(object).and_then(|position| tree.dominator(position));
@@ -463,7 +466,7 @@ impl<'a> Holders<'a> {
                     _ => continue,
                 };
                 if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
-                    let field = Field {
+                    let field = HolderField {
                         name: field_name.to_owned(),
                         is_static: rank == 0,
                         class: class.to_owned(),

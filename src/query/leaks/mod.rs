@@ -34,12 +34,12 @@ use hprof_parser::ObjectId;
 use self::allocation::Allocation;
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
-use self::evidence::{ClassShare, Part, Paths};
+use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
-use self::reader::Reader;
-use self::suspects::{Chain, Group};
+use self::reader::EvidenceReader;
+use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
 
 /// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
@@ -53,14 +53,14 @@ const TOLD_LARGEST: usize = 5;
 
 /// Whether a suspect is one object or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SuspectKind {
     /// One object.
     Single,
     /// Objects of one class that only the roots dominate.
     Group,
 }
 
-impl Kind {
+impl SuspectKind {
     /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Kind {
 
 /// What a suspect is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum SuspectObject {
     /// An object that is none of the others.
     Instance,
     /// A class object, or several.
@@ -83,7 +83,7 @@ pub enum What {
     Thread,
 }
 
-impl What {
+impl SuspectObject {
     /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Verdict {
 
 /// An object by its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedObject {
     /// Object ID.
     pub object: ObjectId,
     /// Its class; of a class object, the class it stands for. `None` if the dump does not tell.
@@ -133,13 +133,13 @@ pub struct Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     /// One object, or several.
-    pub kind: Kind,
+    pub kind: SuspectKind,
     /// What it is.
-    pub what: What,
+    pub what: SuspectObject,
     /// Whether memory accumulates there.
     pub verdict: Verdict,
     /// The object; of a group the member that retains most.
-    pub object: Named,
+    pub object: NamedObject,
     /// How many objects.
     pub objects: u64,
     /// What they take themselves.
@@ -147,16 +147,16 @@ pub struct Suspect {
     /// What they retain.
     pub retained_bytes: u64,
     /// Members of a group, those that retain most; of a single suspect nothing.
-    pub members: Vec<Named>,
+    pub members: Vec<NamedObject>,
     /// The class of the members of a group.
     pub group_class: Option<String>,
     /// The loader of the class: of the class itself, of a class object. 0 is the boot loader.
     pub loader: ObjectId,
     /// The accumulation point.
-    pub point: Option<Named>,
+    pub point: Option<NamedObject>,
     /// What the evidence is of: the accumulation point, the first link of the chain that leads there; of a group its point,
     /// or the member that retains most.
-    pub base: Named,
+    pub base: NamedObject,
     /// What is retained there: by the accumulation point, by the chain that leads to it, or by the group.
     pub accumulated_bytes: u64,
     /// How it accumulates, if it does.
@@ -164,7 +164,7 @@ pub struct Suspect {
     /// What the accumulation point is known by: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
     /// What a holder retains, the largest parts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<RetainedPart>,
     /// What accumulates, from the accumulation point down.
     pub accumulated: Vec<Level>,
     /// Where what accumulates was allocated, if the dump has traces.
@@ -362,7 +362,7 @@ impl Leaks {
 
 /// A suspect as it is found.
 struct Candidate {
-    kind: Kind,
+    kind: SuspectKind,
     class: Option<ClassNumber>,
     /// The object, or the members, ascending: those that retain most first.
     positions: Vec<TreePosition>,
@@ -400,7 +400,7 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
     });
     let places: Vec<Vec<TreePosition>> =
         candidates.iter().map(|candidate| candidate.positions.clone()).collect();
-    let reader = Reader::new(heap, graph, bytes, view);
+    let reader = EvidenceReader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
     evidence::relate(&mut suspects);
@@ -432,8 +432,8 @@ fn accumulated_at(
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
     match suspect.kind {
-        Kind::Group => places.cloned().unwrap_or_default(),
-        Kind::Single => base().into_iter().collect(),
+        SuspectKind::Group => places.cloned().unwrap_or_default(),
+        SuspectKind::Single => base().into_iter().collect(),
     }
 }
 
@@ -441,7 +441,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     let tree = &graph.tree;
     let point = suspects::accumulation_point(graph, position);
     Candidate {
-        kind: Kind::Single,
+        kind: SuspectKind::Single,
         class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
         positions: vec![position],
         retained_bytes: tree.retained_bytes(position),
@@ -452,10 +452,10 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     }
 }
 
-fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
+fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
     let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
     Candidate {
-        kind: Kind::Group,
+        kind: SuspectKind::Group,
         class: Some(group.class),
         retained_bytes: group.retained_bytes,
         shallow_bytes: shallow.fold(0, u64::saturating_add),

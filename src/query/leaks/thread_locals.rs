@@ -59,7 +59,7 @@ pub(super) struct ThreadLocals<'a> {
 
 /// What the threads that are asked for keep under one key, or several.
 #[derive(Default)]
-struct Sum<'a> {
+struct ThreadLocalSum<'a> {
     keys: u64,
     threads: FxHashSet<TreePosition>,
     values: u64,
@@ -68,7 +68,7 @@ struct Sum<'a> {
     largest: Option<(u64, ObjectIndex)>,
 }
 
-impl Sum<'_> {
+impl ThreadLocalSum<'_> {
     /// Adds what is kept under keys that retain less.
     fn add(&mut self, other: Self) {
         self.keys += other.keys;
@@ -113,7 +113,7 @@ impl<'a> ThreadLocals<'a> {
     /// The ThreadLocals whose values these objects dominate, those that retain most first.
     pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
         let (tree, entries) = (&self.graph.tree, self.entries());
-        let mut sums: FxHashMap<ObjectId, Sum<'a>> = FxHashMap::default();
+        let mut sums: FxHashMap<ObjectId, ThreadLocalSum<'a>> = FxHashMap::default();
         for owner in owners {
             let range: Range<TreePosition> = *owner..tree.end(*owner);
             let start = entries.partition_point(|(position, _)| *position < range.start);
@@ -137,13 +137,13 @@ impl<'a> ThreadLocals<'a> {
                 }
             }
         }
-        let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
+        let mut sums: Vec<(ObjectId, ThreadLocalSum<'a>)> = sums.into_iter().collect();
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
-        let mut fields: Vec<(ObjectId, Option<String>, Sum<'a>)> = Vec::new();
+        let mut fields: Vec<(ObjectId, Option<String>, ThreadLocalSum<'a>)> = Vec::new();
         let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
         // All keys: a class that is loaded often has any number of ThreadLocals.
         for (key, sum) in sums {
-            let sum = Sum { keys: 1, ..sum };
+            let sum = ThreadLocalSum { keys: 1, ..sum };
             let field = self.field(key);
             let known = field.as_ref().and_then(|field| numbers.get(field));
             match known.and_then(|number| fields.get_mut(*number)) {

@@ -28,12 +28,12 @@ pub struct Selection {
     /// The selection as given.
     pub text: String,
     /// The selected objects.
-    pub what: What,
+    pub what: Selected,
 }
 
 /// The selected objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Selected {
     /// The object with this id.
     Object(ObjectId),
     /// The objects of all classes that match.
@@ -102,7 +102,7 @@ impl FromStr for Selection {
         if !is_meant_as_id(text) {
             return Ok(Self::classes(text));
         }
-        Ok(Self { text: text.to_owned(), what: What::Object(object_id(text)?) })
+        Ok(Self { text: text.to_owned(), what: Selected::Object(object_id(text)?) })
     }
 }
 
@@ -110,12 +110,12 @@ impl Selection {
     fn classes(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: What::Classes(pattern) }
+        Self { text: text.to_owned(), what: Selected::Classes(pattern) }
     }
 
     /// Returns whether the ID could also be the name of a class.
     pub fn is_ambiguous(&self) -> bool {
-        matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
+        matches!(self.what, Selected::Object(_)) && is_ambiguous(&self.text)
     }
 
     /// Resolves ambiguity by the dump: an ID that is also the name of a class is taken as the class.
@@ -131,10 +131,10 @@ impl Selection {
     /// The indices of the objects that are selected.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
-            What::Object(id) => {
+            Selected::Object(id) => {
                 return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
             }
-            What::Classes(pattern) => pattern,
+            Selected::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> =
             summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();
@@ -236,22 +236,25 @@ mod tests {
     #[test]
     fn ids_and_classes() {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
-        assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
-        assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
+        assert_eq!(what("0x7c00012a8"), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
+        assert_eq!(what("com.acme.**"), Ok(Selected::Classes("com.acme.**".parse().unwrap())));
         for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "111122223333444455556"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
-            assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
+            assert_eq!(what(id), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
         }
         // Decimal, as tables have it; the same digits with 0x are another object.
-        assert_eq!(what("4229857528"), Ok(What::Object(ObjectId(0xfc1e_80f8))));
-        assert_eq!(what("0x4229857528"), Ok(What::Object(ObjectId(0x42_2985_7528))));
+        assert_eq!(what("4229857528"), Ok(Selected::Object(ObjectId(0xfc1e_80f8))));
+        assert_eq!(what("0x4229857528"), Ok(Selected::Object(ObjectId(0x42_2985_7528))));
         assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));
-        assert_eq!((what("10"), with_digits_of(ObjectId(u64::MAX))), (Ok(What::Object(ObjectId(10))), None));
-        assert_eq!(what("f058b2e0"), Ok(What::Object(ObjectId(0xf058_b2e0))));
+        assert_eq!(
+            (what("10"), with_digits_of(ObjectId(u64::MAX))),
+            (Ok(Selected::Object(ObjectId(10))), None)
+        );
+        assert_eq!(what("f058b2e0"), Ok(Selected::Object(ObjectId(0xf058_b2e0))));
         for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
-            assert_eq!(what(class), Ok(What::Classes(class.parse().unwrap())), "{class}");
+            assert_eq!(what(class), Ok(Selected::Classes(class.parse().unwrap())), "{class}");
         }
         let is_ambiguous = |text: &str| text.parse::<Selection>().unwrap().is_ambiguous();
         assert!(is_ambiguous("decade20") && !is_ambiguous("0xdecade20") && !is_ambiguous("10decade"));

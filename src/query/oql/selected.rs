@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::code::{Found, Table};
+use super::code::{QuerySet, ValueTable};
 use super::error::Wrong;
 use super::tree::Union;
-use super::value::Value;
+use super::value::ExpressionValue;
 
 /// The objects that a FROM clause means.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ pub(super) enum Objects {
     /// These.
     Set(RoaringBitmap),
     /// These rows of a table.
-    Rows(Arc<Table>, RoaringBitmap),
+    Rows(Arc<ValueTable>, RoaringBitmap),
 }
 
 impl Objects {
     /// The table that rows are of, if they are no objects.
-    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+    pub(super) fn table(&self) -> Option<&Arc<ValueTable>> {
         match self {
             Self::Rows(table, _) => Some(table),
             _ => None,
@@ -43,13 +43,13 @@ pub(super) trait Ask {
     /// What a query gives that is selected from: objects, or rows of columns.
     fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
     /// The objects and values that a query gives.
-    fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong>;
+    fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong>;
     /// What a query in an expression gives: a value, or several.
-    fn value(&self, query: &Union) -> Result<Value, Wrong>;
+    fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
 }
 
-impl std::convert::From<Table> for Objects {
-    fn from(table: Table) -> Self {
+impl std::convert::From<ValueTable> for Objects {
+    fn from(table: ValueTable) -> Self {
         let rows = (0u32..).take(table.rows.len()).collect();
         Self::Rows(Arc::new(table), rows)
     }

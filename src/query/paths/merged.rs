@@ -55,7 +55,7 @@ impl More {
 
 /// An object on the paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct PathNode {
     /// The object, by index.
     pub object: ObjectIndex,
     /// The node that holds it, by its place in the list; `None` for roots.
@@ -76,7 +76,7 @@ pub struct Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The trees in preorder, those that lead to most objects first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PathNode>,
     /// Roots that are left out.
     pub more: More,
     /// Objects that are sought.
@@ -148,7 +148,7 @@ struct Picker<'p, 'a> {
     sought: &'p Bits,
     show: Show,
     /// Level by level; nodes that fell out again have no objects.
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
     more: More,
     /// The branches that are shown: of those with fewest objects the last comes first.
     heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>>,
@@ -209,7 +209,7 @@ impl Picker<'_, '_> {
                     continue;
                 }
                 let is_sought = self.sought.contains(object);
-                self.nodes.push(Node {
+                self.nodes.push(PathNode {
                     object,
                     parent,
                     depth,
@@ -260,7 +260,7 @@ impl Picker<'_, '_> {
         }
         self.heap.pop();
         self.heap.push(Reverse((objects, Reverse(node))));
-        if let Some(Node { object, parent, .. }) = self.nodes.get(last).copied() {
+        if let Some(PathNode { object, parent, .. }) = self.nodes.get(last).copied() {
             self.leave_out(parent, object, fewest);
         }
         if let Some(gone) = self.nodes.get_mut(last) {
@@ -270,7 +270,7 @@ impl Picker<'_, '_> {
     }
 
     /// The nodes in preorder, without those that fell out.
-    fn in_preorder(self) -> Vec<Node> {
+    fn in_preorder(self) -> Vec<PathNode> {
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut stack = Vec::new();
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.objects > 0) {
@@ -288,7 +288,7 @@ impl Picker<'_, '_> {
         while let Some((at, parent)) = stack.pop() {
             let Some(node) = self.nodes.get(at) else { continue };
             let place = nodes.len();
-            nodes.push(Node { parent, ..*node });
+            nodes.push(PathNode { parent, ..*node });
             let children = below.get_mut(at).map(std::mem::take).unwrap_or_default();
             stack.extend(children.into_iter().rev().map(|child| (child, Some(place))));
         }

@@ -70,7 +70,7 @@ impl Budget {
 }
 
 /// What is searched, and what all parts of a search share. No two parts come to the same object.
-pub(crate) struct Search<'s, 'a> {
+pub(crate) struct PathSearch<'s, 'a> {
     pub(crate) edges: &'s Edges<'a>,
     /// Where paths start.
     pub(crate) starts: &'s Starts<'s, 'a>,
@@ -92,7 +92,7 @@ pub(crate) struct Search<'s, 'a> {
     guards: Vec<TreePosition>,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> PathSearch<'s, 'a> {
     pub(crate) fn new(
         (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
@@ -147,7 +147,7 @@ struct Link {
 
 /// A part of the search: the ways to an object from one that holds it, or from any root.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SearchPart {
     object: ObjectIndex,
     /// Where ways start; `None` for all roots.
     start: Option<ObjectIndex>,
@@ -165,10 +165,10 @@ pub(crate) struct Part {
     pub(crate) ways: Vec<Vec<ObjectIndex>>,
 }
 
-impl Part {
+impl SearchPart {
     /// The ways from `start` to an object that dominates the positions `behind`.
     pub(crate) fn new(
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         object: ObjectIndex,
         behind: Range<TreePosition>,
         start: Option<ObjectIndex>,
@@ -201,26 +201,26 @@ impl Part {
     }
 
     /// Finds the shortest ways.
-    pub(crate) fn begin(&mut self, search: &mut Search<'_, '_>) {
+    pub(crate) fn begin(&mut self, search: &mut PathSearch<'_, '_>) {
         while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
     /// Finds all ways of up to `length` links.
-    pub(crate) fn go_on(&mut self, search: &mut Search<'_, '_>, length: usize) {
+    pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
         while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
         {
             self.advance(search);
         }
     }
 
-    fn is_enough(&self, search: &Search<'_, '_>) -> bool {
+    fn is_enough(&self, search: &PathSearch<'_, '_>) -> bool {
         self.ways.len() >= search.most
     }
 
     /// Goes one level on.
-    fn advance(&mut self, search: &mut Search<'_, '_>) {
+    fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
             let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
@@ -243,7 +243,7 @@ impl Part {
     }
 
     /// The instances of a class hold its class object.
-    fn look_at_instances(&mut self, search: &mut Search<'_, '_>) {
+    fn look_at_instances(&mut self, search: &mut PathSearch<'_, '_>) {
         let mut links = std::mem::take(&mut self.classes);
         if links.is_empty() {
             return;
@@ -281,7 +281,7 @@ impl Part {
     #[inline]
     fn look(
         &mut self,
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         holder: ObjectIndex,
         at: usize,
         behind: &Range<TreePosition>,
@@ -322,7 +322,7 @@ impl Part {
     }
 
     /// Returns whether an object that was there before may be taken once more: on other ways it was on, not on this one.
-    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
+    fn may_go_again(&self, search: &mut PathSearch<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
         if search.ways == 1 {
             search.left_out = true;
             return false;

@@ -11,7 +11,7 @@ use hprof_parser::TraceSerial;
 
 /// Which traces are asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct TraceQuery {
     /// With these serial numbers; all if there are none.
     pub serials: Vec<TraceSerial>,
     /// With such frames.
@@ -45,7 +45,7 @@ impl FromStr for ThreadFilter {
 
 /// The traces asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer<'a> {
+pub struct TraceReport<'a> {
     /// The traces that are kept, in the order of the file.
     pub rows: Vec<&'a Trace>,
     /// Traces that match, also those that `top` leaves out.
@@ -53,7 +53,7 @@ pub struct Answer<'a> {
 }
 
 /// The traces asked for.
-pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
+pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a> {
     let stacks = question.filter.of(&profile.traces);
     let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
     let threads = started_threads(profile);
@@ -70,7 +70,7 @@ pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
         .collect();
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    TraceReport { rows, matching }
 }
 
 /// The threads that were started, by serial number. Of several with one serial number the last counts.
@@ -104,13 +104,14 @@ mod tests {
     #[test]
     fn traces_by_serial_number_thread_and_frame() {
         let profile = sample();
-        let found = |question: Question| -> Vec<u32> {
+        let found = |question: TraceQuery| -> Vec<u32> {
             super::traces(&profile, &question).rows.iter().map(|trace| trace.serial.0).collect()
         };
-        let of_thread = |text: &str| Question { thread: Some(text.parse().unwrap()), ..Question::default() };
-        assert_eq!(found(Question::default()), [7, 5, 6]);
+        let of_thread =
+            |text: &str| TraceQuery { thread: Some(text.parse().unwrap()), ..TraceQuery::default() };
+        assert_eq!(found(TraceQuery::default()), [7, 5, 6]);
         assert_eq!(
-            found(Question { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..Question::default() }),
+            found(TraceQuery { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..TraceQuery::default() }),
             [7, 6]
         );
         assert_eq!(found(of_thread("2")), [5]);
@@ -118,9 +119,9 @@ mod tests {
         assert_eq!(found(of_thread("0x11")), [5]);
         assert_eq!(found(of_thread("*")), [7, 5]);
         let filter = StackFilter { classes: vec!["b.B".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(found(Question { filter, ..Question::default() }), [5]);
-        let answer = super::traces(&profile, &Question { top: Some(2), ..Question::default() });
+        assert_eq!(found(TraceQuery { filter, ..TraceQuery::default() }), [5]);
+        let answer = super::traces(&profile, &TraceQuery { top: Some(2), ..TraceQuery::default() });
         assert_eq!((answer.rows.len(), answer.matching), (2, 3));
-        assert_eq!(super::traces(&Profile::default(), &Question::default()), Answer::default());
+        assert_eq!(super::traces(&Profile::default(), &TraceQuery::default()), TraceReport::default());
     }
 }

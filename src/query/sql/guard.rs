@@ -37,7 +37,7 @@ pub(super) type Unlocked = Arc<AtomicBool>;
 
 /// How much a query may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SqlLimits {
     /// Time; `None` for any.
     pub time: Option<Duration>,
     /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.

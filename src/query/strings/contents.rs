@@ -23,7 +23,7 @@ const FREE: u64 = 1 << 20;
 
 /// How a String's characters are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StringEncoding {
     Latin1 = 0,
     Utf16Le = 1,
     Utf16Be = 2,
@@ -31,7 +31,7 @@ pub(crate) enum Form {
     Part = 3,
 }
 
-impl Form {
+impl StringEncoding {
     /// The characters of a String in its array; `None` if it holds none, or too few.
     pub(crate) fn of<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
         let characters = part.characters(array.element, array.elements?)?;
@@ -45,14 +45,14 @@ impl Form {
     }
 }
 
-/// The characters of a String by their place: the offset of the array's record, shifted left by two, and the [`Form`].
+/// The characters of a String by their place: the offset of the array's record, shifted left by two, and the [`StringEncoding`].
 /// `None` only if the dump has changed since.
 pub(crate) fn characters_at<'a>(
     objects: &ObjectReader<'a>,
     place: u64,
     string: ObjectIndex,
 ) -> Option<Characters<'a>> {
-    if place & 3 == Form::Part as u64 {
+    if place & 3 == StringEncoding::Part as u64 {
         return objects.string(string);
     }
     let Record::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
@@ -83,7 +83,7 @@ impl Hashes {
     /// What `make` says of these characters, or has said before of the same; `None` if too much was read.
     pub(crate) fn get(
         &mut self,
-        form: Form,
+        form: StringEncoding,
         characters: &Characters<'_>,
         make: impl FnOnce() -> Option<u64>,
     ) -> Option<Option<u64>> {

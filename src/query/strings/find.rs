@@ -24,8 +24,8 @@ use hprof_index::storage::scratch::{Array, ScratchStack};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 
-use super::contents::{self, Form, Hashes};
-use super::{Basis, Question, STRING};
+use super::contents::{self, Hashes, StringEncoding};
+use super::{Basis, STRING, StringQuery};
 
 /// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
 const CHUNK: u32 = 1 << 16;
@@ -38,7 +38,7 @@ const SHARE_TOP: usize = 1 << 11;
 /// A String, and what it says of its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Found {
+struct FoundString {
     /// The array.
     array: u32,
     /// The String.
@@ -49,9 +49,9 @@ struct Found {
 /// A String whose characters can be read.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Item {
+pub(super) struct StringItem {
     pub(super) hash: u64,
-    /// The offset of the array's record, shifted left by two, and the [`Form`].
+    /// The offset of the array's record, shifted left by two, and the [`StringEncoding`].
     place: u64,
     /// Bytes of the array; 0 if it counts for another String.
     pub(super) array_bytes: u64,
@@ -61,7 +61,7 @@ pub(super) struct Item {
     pub(super) length: u32,
 }
 
-impl Item {
+impl StringItem {
     /// Where the characters stand, and in which form; of a part of an array where the array does.
     pub(super) fn place(&self) -> u64 {
         self.place
@@ -69,12 +69,12 @@ impl Item {
 
     /// Returns whether the characters are surely the same: all of one array.
     pub(super) fn is_at_place_of(&self, other: &Self) -> bool {
-        self.place == other.place && self.place & 3 != Form::Part as u64
+        self.place == other.place && self.place & 3 != StringEncoding::Part as u64
     }
 
     /// A String of which only the place is known.
     #[cfg(test)]
-    pub(super) fn of_test(form: Form, at: usize, string: u32) -> Self {
+    pub(super) fn of_test(form: StringEncoding, at: usize, string: u32) -> Self {
         Self { hash: 0, place: (at as u64) << 2 | form as u64, array_bytes: 0, string, length: 0 }
     }
 
@@ -88,18 +88,18 @@ impl Item {
 #[derive(Debug, Default)]
 pub(super) struct Finds {
     /// Strings by a part of their hash, in no order.
-    pub(super) shares: Vec<Array<Item>>,
+    pub(super) shares: Vec<Array<StringItem>>,
     /// Strings without characters: `value` is null, or no array of characters, or not in the dump. None if texts or
     /// lengths are asked for, which these do not have.
     pub(super) unreadable: u64,
 }
 
 /// What the threads share.
-struct Search<'s, 'a> {
+struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    question: &'s Question,
+    question: &'s StringQuery,
     layout: &'s Layout,
     seed: u64,
     /// By class number.
@@ -110,7 +110,7 @@ struct Search<'s, 'a> {
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     bytes: &'a [u8],
-    question: &Question,
+    question: &StringQuery,
     basis: &Basis,
 ) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
@@ -121,7 +121,8 @@ pub(super) fn find<'a>(
             (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
+    let search =
+        StringSearch { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -130,12 +131,12 @@ pub(super) fn find<'a>(
         let (found, unreadable) = search.strings(chunk);
         Ok((room.copy(&found)?, unreadable))
     };
-    let found: Vec<(Array<Found>, u64)> = parallel::try_map(&all, strings)?;
+    let found: Vec<(Array<FoundString>, u64)> = parallel::try_map(&all, strings)?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
-    let shares: Vec<Mutex<ScratchStack<Item>>> =
+    let shares: Vec<Mutex<ScratchStack<StringItem>>> =
         (0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays = parallel::try_map(&all, |chunk| {
-        let mut here: Vec<Found> = Vec::new();
+        let mut here: Vec<FoundString> = Vec::new();
         for (found, _) in &found {
             let start = found.partition_point(|found| found.array < chunk.start);
             let end = found.partition_point(|found| found.array < chunk.end);
@@ -157,9 +158,9 @@ pub(super) fn find<'a>(
     Ok(Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
 }
 
-impl<'a> Search<'_, 'a> {
+impl<'a> StringSearch<'_, 'a> {
     /// The Strings of a chunk, by their arrays; and how many have none.
-    fn strings(&self, chunk: Range<u32>) -> (Vec<Found>, u64) {
+    fn strings(&self, chunk: Range<u32>) -> (Vec<FoundString>, u64) {
         let mut strings = Strings {
             search: self,
             object: ObjectIndex(0),
@@ -230,7 +231,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// The Strings whose arrays are these, by their hash; and how many have no characters.
-    fn arrays(&self, mut found: Vec<Found>) -> (Vec<Vec<Item>>, u64) {
+    fn arrays(&self, mut found: Vec<FoundString>) -> (Vec<Vec<StringItem>>, u64) {
         // Of Strings that share an array the first comes first.
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
@@ -256,12 +257,12 @@ impl<'a> Search<'_, 'a> {
 
 /// Takes Strings.
 struct Strings<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
+    search: &'v StringSearch<'s, 'a>,
     /// The object that is visited.
     object: ObjectIndex,
     /// Which objects of the block are Strings.
     wanted: u64,
-    found: Vec<Found>,
+    found: Vec<FoundString>,
     /// The IDs of the arrays.
     ids: Vec<ObjectId>,
     unreadable: u64,
@@ -289,21 +290,21 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
         if let Some((id, part)) = read {
             self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(Found { array: 0, string: self.object.0, part });
+            self.found.push(FoundString { array: 0, string: self.object.0, part });
         }
     }
 }
 
 /// Takes the arrays of Strings.
 struct Arrays<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
+    search: &'v StringSearch<'s, 'a>,
     /// The object that is visited.
     object: ObjectIndex,
     /// The Strings of this array and of later ones.
-    found: &'v [Found],
+    found: &'v [FoundString],
     pattern: Option<Regex>,
     buffer: String,
-    items: Vec<Vec<Item>>,
+    items: Vec<Vec<StringItem>>,
     unreadable: u64,
 }
 
@@ -318,7 +319,7 @@ impl Arrays<'_, '_, '_> {
 
     /// The next String of the object that is visited.
     #[inline(always)]
-    fn next_of_object(&mut self) -> Option<Found> {
+    fn next_of_object(&mut self) -> Option<FoundString> {
         let (first, rest) = self.found.split_first()?;
         if first.array != self.object.0 {
             return None;
@@ -331,7 +332,7 @@ impl Arrays<'_, '_, '_> {
 /// The hash of a text, if it is asked for.
 #[inline(always)]
 fn hash_of_wanted(
-    search: &Search<'_, '_>,
+    search: &StringSearch<'_, '_>,
     pattern: Option<&Regex>,
     characters: &Characters<'_>,
     buffer: &mut String,
@@ -348,7 +349,7 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
         // Many may share an array: it is looked at once.
         let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of_object() {
-            let Some((form, characters)) = Form::of(found.part, &record) else {
+            let Some((form, characters)) = StringEncoding::of(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
             };
@@ -360,7 +361,7 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
                 continue;
             };
             let Some(hash) = hash else { continue };
-            let item = Item {
+            let item = StringItem {
                 hash,
                 place: (record.offset as u64) << 2 | form as u64,
                 array_bytes: std::mem::take(&mut array_bytes),

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::dictionary::{self, Key};
+use crate::dictionary::{self, ColumnKey};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// A whole number, 64 bits, signed.
     Integer,
     /// A floating-point number, 64 bits.
@@ -21,7 +21,7 @@ pub enum Kind {
     Id,
 }
 
-impl Kind {
+impl ColumnType {
     /// The declared type in SQL. SQLite shows it to who asks for the types of a query's columns.
     pub fn declared(self) -> &'static str {
         match self {
@@ -34,14 +34,14 @@ impl Kind {
     }
 }
 
-impl From<dictionary::Kind> for Kind {
+impl From<dictionary::ValueKind> for ColumnType {
     /// The type in a table. What is a list or a record in JSON is a text.
-    fn from(kind: dictionary::Kind) -> Self {
+    fn from(kind: dictionary::ValueKind) -> Self {
         match kind {
-            dictionary::Kind::Id => Self::Id,
-            dictionary::Kind::Integer | dictionary::Kind::Signed => Self::Integer,
-            dictionary::Kind::Float => Self::Real,
-            dictionary::Kind::Boolean => Self::Boolean,
+            dictionary::ValueKind::Id => Self::Id,
+            dictionary::ValueKind::Integer | dictionary::ValueKind::Signed => Self::Integer,
+            dictionary::ValueKind::Float => Self::Real,
+            dictionary::ValueKind::Boolean => Self::Boolean,
             _ => Self::Text,
         }
     }
@@ -53,7 +53,7 @@ pub struct Column {
     /// Its name.
     pub name: Cow<'static, str>,
     /// Its type.
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// What it says; for people.
     pub meaning: Cow<'static, str>,
     /// When it is null, if it can be.
@@ -64,19 +64,19 @@ pub struct Column {
 
 impl Column {
     /// A column that is never null.
-    pub fn of(key: impl Into<Key>) -> Self {
-        let Key { text, name, kind } = key.into();
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
+        let ColumnKey { text, name, kind } = key.into();
         Self { name: text, kind: kind.into(), meaning: name.meaning.into(), null: None, is_secret: false }
     }
 
     /// A field of a class, which is never null.
-    pub fn field(name: String, kind: Kind, meaning: String) -> Self {
+    pub fn field(name: String, kind: ColumnType, meaning: String) -> Self {
         Self { name: name.into(), kind, meaning: meaning.into(), null: None, is_secret: false }
     }
 
     /// The same, with few different texts.
     pub fn few(self) -> Self {
-        Self { kind: Kind::Name, ..self }
+        Self { kind: ColumnType::Name, ..self }
     }
 
     /// The same, but it may be null.

@@ -32,8 +32,8 @@ use hprof_parser::ObjectId;
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use context::{About, Context};
-pub use definition::{Column, Definition, Kind, Wanted};
-pub use names::{NameList, Names};
+pub use definition::{Column, ColumnType, Definition, Wanted};
+pub use names::{ColumnNames, NameList};
 pub use of_class::NoClass;
 
 /// A table of a dump.
@@ -55,16 +55,16 @@ pub trait Table: Send + Sync {
     }
 
     /// The different values that a column of names begins with.
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         let _ = column;
-        Names::default()
+        ColumnNames::default()
     }
 
     /// The chunks of the rows that are asked for, in the order of rows. Of a lookup rows may be among them that do not match.
     ///
     /// # Errors
     /// If what the table is made of cannot be read.
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>>;
 
     /// Makes what reads these columns of most rows faster, as long as it is kept; nothing if that is not worth its time and
     /// memory, or if `stop` says so meanwhile. It takes all cores: not for a thread that reads a chunk.
@@ -77,7 +77,7 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// As [`Table::chunks`].
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
 
     /// A batch without rows.
     fn batch(&self, wanted: Wanted) -> Batch {
@@ -111,18 +111,18 @@ pub enum Operator {
 
 /// Which rows are asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Question {
+pub enum TableQuery {
     /// All, in the order of the table.
     All,
     /// All, in ascending order of a column: one of [`Table::orders`].
     OrderedBy(usize),
     /// Those of a lookup: its column and how, and the value.
-    Of(usize, Operator, Key),
+    Of(usize, Operator, LookupKey),
 }
 
 /// A value that is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum LookupKey {
     /// A whole number or an object ID.
     Integer(i64),
     /// A text.
@@ -131,7 +131,7 @@ pub enum Key {
 
 /// Rows of a table that are read at once. What it stands for is known to its table.
 #[derive(Debug, Clone)]
-pub enum Chunk {
+pub enum TableChunk {
     /// Rows of a list.
     Rows(Range<usize>),
     /// Some objects that follow one another.
@@ -146,7 +146,7 @@ pub enum Chunk {
     Elements(ObjectIndex, Range<u32>),
 }
 
-impl Chunk {
+impl TableChunk {
     /// Rows, or what there is of which rows may be made.
     #[cfg(feature = "sql")]
     pub(crate) fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// The different values of a column of names. Not all of them need be in a batch.
-pub type Names = Arc<NameList>;
+pub type ColumnNames = Arc<NameList>;
 
 /// Texts by number, in one piece of memory: a dump has tens of thousands of classes, and most queries tell a few of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

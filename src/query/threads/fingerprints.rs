@@ -10,7 +10,7 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 
 use super::frames::Frame;
-use super::{Row, Threads};
+use super::{ThreadRow, Threads};
 
 /// The stacks of one dump.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'t, 'a> Fingerprints<'t, 'a> {
     }
 
     /// The stack of a thread; `None` if the dump has no frame of it.
-    pub(crate) fn of(&mut self, row: &Row) -> Option<u128> {
+    pub(crate) fn of(&mut self, row: &ThreadRow) -> Option<u128> {
         let trace = row.trace?;
         let Self { threads, seed, of_frame, of_trace } = self;
         *of_trace.entry(trace).or_insert_with(|| {

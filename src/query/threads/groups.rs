@@ -15,17 +15,17 @@ use crate::dominators::retained::retained_by_tree;
 use crate::sorting::SortRows;
 
 use super::frames::Frame;
-use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
+use super::{SHARED_FRAMES, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads};
 
 /// Threads of one pool that are in the same place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct ThreadGroup {
     /// The name of the one thread; of several, with `*` for the numbers in which they differ. `None` if they have none.
     pub name: Option<String>,
     /// Number of threads.
     pub threads: u64,
     /// How many of them in which state, in the order of Java; those of unknown state last.
-    pub states: Vec<(Option<State>, u64)>,
+    pub states: Vec<(Option<ThreadState>, u64)>,
     /// Virtual threads among them.
     pub virtual_threads: u64,
     /// `true` if one of them ran into an OutOfMemoryError.
@@ -61,9 +61,9 @@ pub struct LocalsOfClass {
 
 /// The groups of the threads asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct ThreadGroups {
     /// Those that are kept: most retained bytes first, then most threads.
-    pub rows: Vec<Group>,
+    pub rows: Vec<ThreadGroup>,
     /// All groups.
     pub matching: u64,
     /// Threads that match.
@@ -73,10 +73,10 @@ pub struct Groups {
 }
 
 /// What the threads of a group have in common: the form of their names, and the number of the stack.
-type Key = (Option<String>, u32);
+type ThreadGroupKey = (Option<String>, u32);
 
 /// A thread of a group, and its name.
-type Member<'n> = (&'n Row, Option<&'n str>);
+type Member<'n> = (&'n ThreadRow, Option<&'n str>);
 
 /// The stacks of a dump, each number for one sequence of frames.
 #[derive(Default)]
@@ -140,25 +140,25 @@ fn last(length: usize) -> u32 {
 
 impl Threads<'_> {
     /// Groups the threads asked for. `top` is of groups, `depth` of the frames of each; the order is always the same.
-    pub fn groups(&self, question: &Question) -> Groups {
+    pub fn groups(&self, question: &ThreadQuery) -> ThreadGroups {
         let rows = self.matching(&self.all(), question);
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
-        let mut groups: FxHashMap<Key, Vec<Member<'_>>> = FxHashMap::default();
+        let mut groups: FxHashMap<ThreadGroupKey, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
             groups.entry((name.map(masked), stack)).or_default().push((row, name));
         }
-        let mut answer = Groups {
+        let mut answer = ThreadGroups {
             matching: groups.len() as u64,
             threads: rows.len() as u64,
             retained_bytes: retained_by_tree(&self.graph.tree, rows.iter().map(|row| row.object)),
-            ..Groups::default()
+            ..ThreadGroups::default()
         };
-        let mut groups: Vec<(u32, Group)> =
+        let mut groups: Vec<(u32, ThreadGroup)> =
             groups.into_iter().map(|((_, stack), threads)| (stack, self.group(&threads))).collect();
         groups.sort_rows_by(|(_, a), (_, b)| {
-            let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
+            let key = |group: &ThreadGroup| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
         });
         groups.truncate(question.top.unwrap_or(usize::MAX));
@@ -184,8 +184,13 @@ impl Threads<'_> {
     }
 
     /// Those of the threads asked for that are in one group with this one.
-    pub(super) fn group_of(&self, rows: Vec<Row>, question: &Question, thread: ObjectId) -> Vec<Row> {
-        let all = Question { group_of: None, top: None, depth: Some(0), ..question.clone() };
+    pub(super) fn group_of(
+        &self,
+        rows: Vec<ThreadRow>,
+        question: &ThreadQuery,
+        thread: ObjectId,
+    ) -> Vec<ThreadRow> {
+        let all = ThreadQuery { group_of: None, top: None, depth: Some(0), ..question.clone() };
         let groups = self.groups(&all).rows;
         let group = groups.into_iter().find(|group| group.objects.binary_search(&thread).is_ok());
         let objects = group.map(|group| group.objects).unwrap_or_default();
@@ -193,20 +198,20 @@ impl Threads<'_> {
     }
 
     /// All of a group but its stack.
-    fn group(&self, threads: &[Member<'_>]) -> Group {
+    fn group(&self, threads: &[Member<'_>]) -> ThreadGroup {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
         objects.sort_unstable();
         let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
-        let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
+        let states = ThreadState::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
         let mut names: Vec<&str> = threads.iter().filter_map(|(_, name)| *name).collect();
         names.sort_unstable();
         names.dedup();
         let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
-        Group {
+        ThreadGroup {
             name: name.filter(|_| !self.labels.hides_values()),
             threads: threads.len() as u64,
             states: states.filter(|(_, threads)| *threads > 0).collect(),
-            virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,
+            virtual_threads: threads.iter().filter(|(row, _)| row.kind == ThreadKind::Virtual).count() as u64,
             is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
             retained_bytes: retained_by_tree(&self.graph.tree, objects.iter().copied()),
             objects: objects.iter().map(|object| self.id(*object)).collect(),

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -99,7 +99,7 @@ pub(super) type Parts = FxHashMap<PartKey, PartSum>;
 
 /// Objects of a kind, put together by what they consist of.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct FindingPart {
     /// What it is, in words: a class.
     pub what: String,
     /// How many objects.
@@ -131,7 +131,7 @@ pub(super) type Largest = (ObjectIndex, u64, u64);
 /// What was found of a kind.
 #[derive(Debug)]
 pub(super) struct Findings {
-    pub(super) kind: Kind,
+    pub(super) kind: WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
@@ -144,7 +144,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(kind: Kind, frees: Frees) -> Self {
+    pub(super) fn new(kind: WasteKind, frees: Frees) -> Self {
         let (savings, parts) = (Vec::new(), Parts::default());
         Self {
             kind,
@@ -160,7 +160,7 @@ impl Findings {
 
     /// All objects of a kind, which consists of their classes, or of those of what they stand for.
     pub(super) fn by_class(
-        kind: Kind,
+        kind: WasteKind,
         frees: Frees,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -192,7 +192,7 @@ impl Findings {
     }
 
     /// What the kind consists of, most bytes first.
-    pub(super) fn named_parts(&self, search: &Search<'_>) -> Vec<Part> {
+    pub(super) fn named_parts(&self, search: &WasteSearch<'_>) -> Vec<FindingPart> {
         let name = |class: ClassNumber| {
             search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
         };
@@ -212,7 +212,7 @@ impl Findings {
         let mut parts: Vec<((&str, &str), PartSum)> = by_name.into_iter().collect();
         parts.sort_rows_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
         #[allow(clippy::cast_precision_loss)]
-        let part = |((words, name), sum): ((&str, &str), PartSum)| Part {
+        let part = |((words, name), sum): ((&str, &str), PartSum)| FindingPart {
             what: format!("{words}{name}"),
             count: sum.count,
             wasted_bytes: sum.bytes,
@@ -222,7 +222,7 @@ impl Findings {
     }
 
     /// The objects that would save most, the first ones of equal ones.
-    pub(super) fn examples(&self, search: &Search<'_>, max: usize) -> Vec<Example> {
+    pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): Largest| {
             // A class object is known by the class it stands for.
             let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));

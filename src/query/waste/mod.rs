@@ -41,14 +41,14 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::HeapVisitor;
 
-pub use fields::{FieldSum, GroupBy};
-pub use findings::{Example, Part};
+pub use fields::{FieldGroupBy, FieldSum};
+pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
 pub(crate) use others::is_made;
 
 /// A kind of waste, in the order in which they are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WasteKind {
     /// Strings of the same text.
     DuplicateStrings,
     /// Primitive arrays of the same content.
@@ -85,7 +85,7 @@ pub enum Kind {
     Unreachable,
 }
 
-impl Kind {
+impl WasteKind {
     /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::DuplicateStrings,
@@ -133,17 +133,17 @@ impl Kind {
 
 /// What was found of a kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct WasteRow {
     /// The kind.
-    pub kind: Kind,
+    pub kind: WasteKind,
     /// How many objects.
     pub count: u64,
     /// What would be freed if this kind alone were mended.
     pub wasted_bytes: u64,
-    /// What it frees beyond the kinds before it in the order of [`Kind`].
+    /// What it frees beyond the kinds before it in the order of [`WasteKind`].
     pub added_bytes: u64,
     /// What it consists of, most bytes first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FindingPart>,
     /// The fields that hold it, or the groups of them that were asked for, most bytes first.
     pub fields: Vec<FieldSum>,
     /// Objects, most bytes first.
@@ -154,7 +154,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waste {
     /// The kinds that there are, most bytes first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WasteRow>,
     /// What would be freed if all kinds of `rows` were mended.
     pub wasted_bytes: u64,
     /// Shallow bytes of reachable objects.
@@ -165,17 +165,17 @@ pub struct Waste {
 
 /// What is asked.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct WasteQuery {
     /// The kinds; all if there are none.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<WasteKind>,
     /// What fields are put together by.
-    pub group_by: GroupBy,
+    pub group_by: FieldGroupBy,
     /// Examples of each kind.
     pub examples: usize,
 }
 
-impl Question {
-    fn asks_for(&self, kind: Kind) -> bool {
+impl WasteQuery {
+    fn asks_for(&self, kind: WasteKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
@@ -186,7 +186,7 @@ const MAX_CHUNKS: u32 = 1 << 10;
 
 /// A walk over the records of a block of objects.
 #[derive(Debug, Clone, Copy)]
-struct Cursor {
+struct BlockCursor {
     /// The first object of the block.
     first: ObjectIndex,
     /// The place in the block of the object that is visited.
@@ -197,7 +197,7 @@ struct Cursor {
     classes: [ClassNumber; BLOCK as usize],
 }
 
-impl Cursor {
+impl BlockCursor {
     /// Of no block.
     const NONE: Self =
         Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
@@ -224,7 +224,7 @@ impl Cursor {
 }
 
 /// What all steps read.
-struct Search<'a> {
+struct WasteSearch<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
@@ -242,12 +242,12 @@ struct Search<'a> {
 }
 
 /// Visits the records of some objects.
-trait Walk<'a>: HeapVisitor<'a> {
+trait WasteWalk<'a>: HeapVisitor<'a> {
     /// Where it is.
-    fn cursor(&mut self) -> &mut Cursor;
+    fn cursor(&mut self) -> &mut BlockCursor;
 }
 
-impl<'a> Search<'a> {
+impl<'a> WasteSearch<'a> {
     fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
         let summary = heap.summary();
         let mut roots = Bits::new(graph.objects.len());
@@ -291,7 +291,7 @@ impl<'a> Search<'a> {
 
     /// Walks over the blocks of a chunk that have reachable objects of some classes.
     #[inline(always)]
-    fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
+    fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let reachable = self.reachable.of_block(block);
             if reachable == 0 {
@@ -299,7 +299,7 @@ impl<'a> Search<'a> {
             }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor = Cursor { first, ..Cursor::NONE };
+            let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
             let of_objects = self.graph.objects.classes(range.clone());
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
@@ -343,8 +343,8 @@ impl<'a> Search<'a> {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object that is wasted.
-pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
-    let search = Search::new(heap, graph, bytes, Reachable::of(graph));
+pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQuery) -> io::Result<Waste> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
     let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
@@ -352,7 +352,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     for (findings, added_bytes) in all.into_iter().zip(added) {
         let fields = holding::fields(&search, &findings, question.group_by);
         let examples = findings.examples(&search, question.examples);
-        rows.push(Row {
+        rows.push(WasteRow {
             kind: findings.kind,
             count: findings.count,
             wasted_bytes: findings.bytes,
@@ -368,7 +368,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
 }
 
 /// What is found of the kinds asked for, in their order.
-fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings>> {
+fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<Findings>> {
     let plans = plan::plans(search);
     let instances = instances::read(search, &plans)?;
     let arrays = arrays::read(search, &plans, &instances.held)?;
@@ -387,7 +387,7 @@ fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings
         plain: arrays.plain,
     };
     let mut of_arrays = arrays.findings;
-    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
+    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == WasteKind::SparseCollections);
     few.find(search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
     of_arrays.into_iter().for_each(&mut take);
     take(instances.boxes);

@@ -15,8 +15,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::in_order::{self, Item};
-use hprof_query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
+use super::in_order::{self, OrderedItem};
+use hprof_query::tables::{
+    Batch, ColumnType, Definition, Prepared, Table, TableChunk, TableQuery, Values, Wanted,
+};
 
 /// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
 const PART_ROWS: u64 = 8 << 20;
@@ -67,11 +69,11 @@ impl Format {
 
 /// A column as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct WrittenColumn {
     /// Its name.
     pub name: String,
     /// Its type.
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// Whether it may be null.
     pub may_be_null: bool,
     /// Whether it is null in every row, since nothing may be told of it.
@@ -80,17 +82,17 @@ pub struct Field {
 
 /// The columns of a table as they are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct WrittenColumns {
     /// The columns.
-    pub fields: Vec<Field>,
+    pub fields: Vec<WrittenColumn>,
 }
 
-impl Shape {
+impl WrittenColumns {
     /// The columns of a table; `is_hidden` says by name and secrecy which are null in every row.
     pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
         let field = |column: &hprof_query::tables::Column| {
             let is_hidden = is_hidden(&column.name, column.is_secret);
-            Field {
+            WrittenColumn {
                 name: column.name.to_string(),
                 kind: column.kind,
                 // The schema does not depend on what is hidden: files of both kinds are one table.
@@ -109,11 +111,11 @@ impl Shape {
 }
 
 /// A table, and how it is written.
-pub struct Source<'a> {
+pub struct TableSource<'a> {
     /// The table.
     pub table: &'a dyn Table,
     /// Its columns.
-    pub shape: Arc<Shape>,
+    pub shape: Arc<WrittenColumns>,
 }
 
 /// Makes the files.
@@ -145,7 +147,7 @@ pub struct Written {
 /// # Errors
 /// If rows cannot be read or files cannot be written, and what `check` says.
 pub fn write(
-    tables: &[Source<'_>],
+    tables: &[TableSource<'_>],
     format: Format,
     files: &mut dyn Files,
     begin: &(dyn Fn(usize) + Sync),
@@ -153,7 +155,7 @@ pub fn write(
 ) -> io::Result<Vec<Written>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
-        let chunks = source.table.chunks(&Question::All)?;
+        let chunks = source.table.chunks(&TableQuery::All)?;
         let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
         let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);
         let chunks_at_once = usize::try_from(chunks_at_once).unwrap_or(usize::MAX);
@@ -163,17 +165,17 @@ pub fn write(
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
     // Behind all that takes memory only while chunks are made; kept until all rows are written.
-    let prepare = |source: &Source<'_>| source.table.prepare(source.shape.wanted(), &|| false);
+    let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.wanted(), &|| false);
     let _prepared: Vec<Prepared> = tables.iter().filter_map(prepare).collect();
-    let forms: Vec<Form> =
-        tables.iter().map(|source| Form::new(format, &source.shape)).collect::<io::Result<_>>()?;
+    let forms: Vec<TableForm> =
+        tables.iter().map(|source| TableForm::new(format, &source.shape)).collect::<io::Result<_>>()?;
     let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
-    let mut put = |piece: &mut Piece| {
+    let mut put = |piece: &mut MadePart| {
         let piece = std::mem::take(piece);
         let table = piece.table;
         sink.put(piece).map_err(|error| sink.failed(table, &error))
     };
-    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut Item<'_, '_, Piece>| {
+    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut OrderedItem<'_, '_, MadePart>| {
         let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
             return Ok(());
         };
@@ -185,16 +187,16 @@ pub fn write(
 /// Chunks that a thread takes at once.
 struct Task {
     table: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<TableChunk>,
 }
 
 impl Task {
     fn encode(
         &self,
-        source: &Source<'_>,
-        form: &Form,
+        source: &TableSource<'_>,
+        form: &TableForm,
         check: &(dyn Fn() -> io::Result<()> + Sync),
-        out: &mut Item<'_, '_, Piece>,
+        out: &mut OrderedItem<'_, '_, MadePart>,
     ) -> io::Result<()> {
         let wanted = source.shape.wanted();
         let mut batch = source.table.batch(wanted);
@@ -209,7 +211,7 @@ impl Task {
                 start = end;
                 if encoder.is_full() {
                     check()?;
-                    out.made = Piece { table: self.table, data: encoder.finish()? };
+                    out.made = MadePart { table: self.table, data: encoder.finish()? };
                     if !out.send() {
                         return Ok(());
                     }
@@ -218,14 +220,14 @@ impl Task {
             }
         }
         check()?;
-        out.made = Piece { table: self.table, data: encoder.finish()? };
+        out.made = MadePart { table: self.table, data: encoder.finish()? };
         Ok(())
     }
 }
 
 /// What a thread has made.
 #[derive(Default)]
-struct Piece {
+struct MadePart {
     table: usize,
     data: Data,
 }
@@ -238,7 +240,7 @@ enum Data {
     /// Lines, and how many.
     Text(Vec<u8>, u64),
     #[cfg(feature = "parquet")]
-    Group(parquet::Group),
+    Group(parquet::EncodedGroup),
 }
 
 impl Data {
@@ -253,18 +255,18 @@ impl Data {
 }
 
 /// How a table is written.
-enum Form {
-    Csv(Arc<Shape>),
-    NdJson(ndjson::Keys),
+enum TableForm {
+    Csv(Arc<WrittenColumns>),
+    NdJson(ndjson::JsonKeys),
     #[cfg(feature = "parquet")]
     Parquet(parquet::Schema),
 }
 
-impl Form {
-    fn new(format: Format, shape: &Arc<Shape>) -> io::Result<Self> {
+impl TableForm {
+    fn new(format: Format, shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         Ok(match format {
             Format::Csv => Self::Csv(shape.clone()),
-            Format::NdJson => Self::NdJson(ndjson::Keys::new(shape)?),
+            Format::NdJson => Self::NdJson(ndjson::JsonKeys::new(shape)?),
             #[cfg(feature = "parquet")]
             Format::Parquet => Self::Parquet(parquet::Schema::new(shape)?),
         })
@@ -282,7 +284,7 @@ impl Form {
 /// Encodes rows of a table.
 enum Encoder<'f> {
     Text {
-        form: &'f Form,
+        form: &'f TableForm,
         text: Vec<u8>,
         rows: u64,
     },
@@ -296,10 +298,10 @@ impl Encoder<'_> {
             Self::Text { form, text, rows } => {
                 *rows += range.len() as u64;
                 match form {
-                    Form::Csv(shape) => csv::push_rows(text, shape, batch, range),
-                    Form::NdJson(keys) => keys.push_rows(text, batch, range),
+                    TableForm::Csv(shape) => csv::push_rows(text, shape, batch, range),
+                    TableForm::NdJson(keys) => keys.push_rows(text, batch, range),
                     #[cfg(feature = "parquet")]
-                    Form::Parquet(_) => Ok(()),
+                    TableForm::Parquet(_) => Ok(()),
                 }
             }
             #[cfg(feature = "parquet")]
@@ -330,7 +332,7 @@ impl Encoder<'_> {
 const MAX_GROUP_BYTES: usize = 64 << 20;
 
 /// A part that is being written.
-struct Part {
+struct OpenPart {
     table: usize,
     rows: u64,
     out: Out,
@@ -339,23 +341,23 @@ struct Part {
 enum Out {
     Text(File, u64),
     #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::Part>),
+    Parquet(Box<parquet::ParquetPart>),
 }
 
 /// Takes what threads have made, in the order of rows, and puts it into parts.
 struct Sink<'a> {
-    forms: &'a [Form],
+    forms: &'a [TableForm],
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
-    part: Option<Part>,
+    part: Option<OpenPart>,
     /// By table, as far as there are parts.
     written: Vec<Written>,
 }
 
 impl Sink<'_> {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, piece: MadePart) -> io::Result<()> {
         let rows = piece.data.rows();
-        let goes_on = |part: &Part| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
+        let goes_on = |part: &OpenPart| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
         if !self.part.as_ref().is_some_and(goes_on) {
             self.close()?;
             self.open(piece.table)?;
@@ -381,17 +383,17 @@ impl Sink<'_> {
         let part = self.written.get(table).map_or(0, |written| written.parts);
         let mut file = self.files.create(table, part)?;
         let out = match self.forms.get(table) {
-            Some(Form::Csv(shape)) => {
+            Some(TableForm::Csv(shape)) => {
                 let mut header = Vec::new();
                 csv::push_header(&mut header, shape);
                 file.write_all(&header)?;
                 Out::Text(file, header.len() as u64)
             }
             #[cfg(feature = "parquet")]
-            Some(Form::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
+            Some(TableForm::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
             _ => Out::Text(file, 0),
         };
-        self.part = Some(Part { table, rows: 0, out });
+        self.part = Some(OpenPart { table, rows: 0, out });
         Ok(())
     }
 
@@ -423,7 +425,7 @@ impl Sink<'_> {
 }
 
 /// The values of a column.
-fn column<'b>(batch: &'b Batch, at: usize, field: &Field) -> &'b Values {
+fn column<'b>(batch: &'b Batch, at: usize, field: &WrittenColumn) -> &'b Values {
     match batch.columns.get(at) {
         Some(values) if !field.is_hidden => values,
         _ => &Values::Absent,

@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::words::quoted;
-use hprof_query::check::{Limits, Percent, Range, Unit};
+use hprof_query::check::{Percent, Range, RuleLimits, Unit};
 use hprof_query::objects::condition::size;
 
 /// A limit as it was given.
@@ -45,7 +45,7 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
 
 impl Given {
     /// The limits; at least one is there. Says what is wrong with them.
-    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<Limits, String> {
+    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<RuleLimits, String> {
         let number = |given: Option<Self>| match given {
             Some(Self::Number(number)) => Some(number),
             _ => None,
@@ -63,8 +63,8 @@ impl Given {
             (_, Some(Range::Both { min, max })) if min > max => {
                 Err("`min` is more than `max`: nothing is allowed; exchange them".to_owned())
             }
-            (Some(range), None) => Ok(Limits::Number(range)),
-            (None, Some(range)) => Ok(Limits::Percent(range)),
+            (Some(range), None) => Ok(RuleLimits::Number(range)),
+            (None, Some(range)) => Ok(RuleLimits::Percent(range)),
             (Some(_), Some(_)) => {
                 Err("one limit is a part in percent and the other is not; write both in the same way"
                     .to_owned())

@@ -13,7 +13,9 @@ use anyhow::Context;
 
 use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
+use hprof_query::sql::{
+    self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
+};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::json;
@@ -130,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Asks, and makes the first rows.
-fn answer(args: &Args, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
+fn answer(args: &Args, dumps: &[Arc<SqlDump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
@@ -145,9 +147,9 @@ fn inputs(args: &Args) -> anyhow::Result<Vec<Input>> {
     Ok(std::iter::once(args.input.clone()).chain(others).collect())
 }
 
-fn limits(args: &Args) -> Limits {
+fn limits(args: &Args) -> SqlLimits {
     let memory = memory::available(args.input.memory_bytes());
-    Limits {
+    SqlLimits {
         time: args.time_limit.0,
         memory: memory.map(|available| (available.bytes / 2).max(LEAST_MEMORY)),
     }
@@ -172,11 +174,11 @@ fn with_all<T: Send>(
 }
 
 /// The tables of opened dumps.
-fn dumps(args: &Args, opened: &[Opened]) -> anyhow::Result<Vec<Arc<Dump>>> {
+fn dumps(args: &Args, opened: &[Opened]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
     let dump = |(name, (heap, graph)): (&str, &Opened)| {
-        let source = sql::Source { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
-        Ok(Arc::new(Dump::new(source)?))
+        let source = sql::SqlSource { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
+        Ok(Arc::new(SqlDump::new(source)?))
     };
     names.zip(opened).map(dump).collect()
 }
@@ -192,12 +194,12 @@ fn say(query: &str, error: SqlError) -> anyhow::Error {
 /// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
 /// are written.
 struct First {
-    rows: Vec<Row>,
-    found: sql::Answer,
+    rows: Vec<SqlRow>,
+    found: sql::SqlResult,
 }
 
 impl First {
-    fn new(args: &Args, mut found: sql::Answer) -> Result<Self, SqlError> {
+    fn new(args: &Args, mut found: sql::SqlResult) -> Result<Self, SqlError> {
         let most = made(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && left > 0 {
@@ -221,12 +223,12 @@ fn made(args: &Args) -> usize {
 }
 
 /// About what a row takes in memory.
-fn row_bytes(row: &Row) -> usize {
-    let of_cell = |cell: &Cell| {
-        size_of::<Cell>()
+fn row_bytes(row: &SqlRow) -> usize {
+    let of_cell = |cell: &SqlValue| {
+        size_of::<SqlValue>()
             + match cell {
-                Cell::Text(text) => text.len(),
-                Cell::Blob(bytes) => bytes.len(),
+                SqlValue::Text(text) => text.len(),
+                SqlValue::Blob(bytes) => bytes.len(),
                 _ => 0,
             }
     };
@@ -250,7 +252,7 @@ impl Sessions {
 }
 
 impl Source for Sessions {
-    fn dump(&self) -> json::Dump<'_> {
+    fn dump(&self) -> json::DumpHeader<'_> {
         self.first.dump()
     }
 
@@ -270,14 +272,14 @@ impl Source for Sessions {
 
 /// Rows behind the first ones, while they are made.
 struct Rest<'s> {
-    found: sql::Answer,
+    found: sql::SqlResult,
     sessions: &'s Sessions,
 }
 
 impl Iterator for Rest<'_> {
-    type Item = Row;
+    type Item = SqlRow;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<SqlRow> {
         match self.found.next_row() {
             Ok(row) => row,
             Err(error) => {

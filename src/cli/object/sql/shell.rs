@@ -12,7 +12,7 @@ use rustyline::{Config, Editor};
 use crate::cli::Outcome;
 use crate::cli::shared::terminal::{self, ColorArg};
 use crate::cli::shared::{messages, output};
-use hprof_query::sql::{Dump, FUNCTIONS};
+use hprof_query::sql::{FUNCTIONS, SqlDump};
 use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
 
@@ -36,7 +36,7 @@ Ctrl+C takes back what was typed; while a query runs it ends the shell.";
 
 /// Runs the shell until the user has enough.
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (opened, dumps): (Vec<Opened>, Vec<Arc<Dump>>) =
+    let (opened, dumps): (Vec<Opened>, Vec<Arc<SqlDump>>) =
         with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
@@ -89,7 +89,7 @@ enum Next {
 struct Shell<'a> {
     args: &'a Args,
     sessions: Sessions,
-    dumps: Vec<Arc<Dump>>,
+    dumps: Vec<Arc<SqlDump>>,
     timing: bool,
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use hprof_index::model::summary::ClassNumber;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::all::{Row, Rows};
+use hprof_query::dominators::all::{ReachableRow, ReachableRows};
 use hprof_query::dominators::nodes;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
@@ -21,7 +21,7 @@ use crate::cli::shared::unreachable::{self, Covers};
 
 /// A row, and its class.
 struct Line<'a> {
-    row: Row,
+    row: ReachableRow,
     class: Option<&'a str>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let chunks = nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
     let mut out = io::stdout();
-    let made = Rows::new(graph);
+    let made = ReachableRows::new(graph);
     let rows = |chunk| made.of(chunk).into_iter().map(|row| Line { class: row.class.and_then(name), row });
     let written = args.input.with_threads(|| answer.write(&mut out, chunks, rows, check))?;
     session.check()?;

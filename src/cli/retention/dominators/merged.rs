@@ -7,7 +7,7 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::dominators::holder;
-use hprof_query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
+use hprof_query::dominators::merged::{self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_report::Format;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             From::Object(position) => (Some(vec![position]), 1),
             From::Tops(tops) => (Some(tops), 0),
         };
-        let question = Question {
+        let question = MergedQuery {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),
             // As in a tree that is not merged: levels below an object, but the tops of a class are one.
             levels: args.depth().saturating_add(one),
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// What a row is of.
 #[derive(Debug, Clone)]
 enum Of {
-    Node(Node),
+    Node(MergedNode),
     /// What is left out below the row above it: in tables only.
     Others(Others),
 }
@@ -90,12 +90,12 @@ struct Drawn {
 }
 
 /// All nodes, for programs.
-fn listed(nodes: &[Node]) -> Vec<Drawn> {
+fn listed(nodes: &[MergedNode]) -> Vec<Drawn> {
     nodes.iter().map(|node| Drawn { of: Of::Node(*node), branch: String::new() }).collect()
 }
 
 /// All nodes, with a line for what is left out behind the last one of each level that is shown.
-fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
+fn drawn(nodes: &[MergedNode], others: Others) -> Vec<Drawn> {
     let mut rows: Vec<(Of, u32)> = Vec::new();
     // Nodes that the pass is in, whose others come behind all that is below them.
     let mut open: Vec<(u32, Others)> = Vec::new();
@@ -194,7 +194,7 @@ impl Default for Line {
 }
 
 impl Line {
-    fn node(&self) -> Option<&Node> {
+    fn node(&self) -> Option<&MergedNode> {
         match &self.drawn.of {
             Of::Node(node) => Some(node),
             Of::Others(_) => None,
@@ -202,7 +202,7 @@ impl Line {
     }
 
     /// A figure of a node.
-    fn figure(&self, figure: fn(&Node) -> u64) -> Value<'static> {
+    fn figure(&self, figure: fn(&MergedNode) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }
 

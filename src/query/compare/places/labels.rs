@@ -96,7 +96,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
 }
 
 /// The numbers of what the objects of a dump are held by, and of its classes' names.
-pub(super) struct Numbers {
+pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
     /// Names of classes without what changes from run to run.
     pub(super) classes: Pool<Arc<str>>,
@@ -120,7 +120,7 @@ pub(super) const STACK: u32 = 2;
 /// The number of [`Via::Value`].
 pub(super) const VALUE: u32 = 3;
 
-impl Numbers {
+impl LabelNumbers {
     pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
         let mut vias = Pool::new();
         for via in [Via::Unknown, Via::Key, Via::Stack, Via::Value] {

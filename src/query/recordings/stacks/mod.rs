@@ -19,7 +19,7 @@ const ALL: u32 = 0;
 
 /// What weighs a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Of {
+pub enum StackWeight {
     /// How often it was found running: CPU SAMPLES.
     Cpu,
     /// The time spent in it: CPU TIME (ms), or the table of `cpu=old`.
@@ -52,9 +52,9 @@ pub enum Naming {
 
 /// Parameters of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct StackQuery {
     /// What weighs a stack.
-    pub of: Of,
+    pub of: StackWeight,
     /// How sites are weighed.
     pub unit: SiteUnit,
     /// `true` if the thread of a trace is its root frame.
@@ -71,9 +71,9 @@ pub struct Question {
     pub naming: Naming,
 }
 
-impl Question {
+impl StackQuery {
     /// All stacks with this weight.
-    pub fn new(of: Of) -> Self {
+    pub fn new(of: StackWeight) -> Self {
         Self {
             of,
             unit: SiteUnit::Bytes,
@@ -156,7 +156,7 @@ pub struct Stacks {
     pub cut: u64,
     labels: Vec<Label>,
     /// The first stands for all stacks. Parents come before their children.
-    nodes: Vec<Node>,
+    nodes: Vec<StackNode>,
     /// By node, the weights of the baseline; empty without one.
     old: Vec<Weights>,
     /// Where the children of a node begin in `order`.
@@ -175,7 +175,7 @@ pub struct Baseline {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Node {
+struct StackNode {
     parent: u32,
     label: u32,
     weights: Weights,
@@ -192,7 +192,7 @@ struct Weights {
 
 /// A frame on a walk over the stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct StackStep {
     /// Frames before it in its stack.
     pub depth: usize,
     /// Number of its label.
@@ -213,15 +213,15 @@ pub struct Step {
 pub struct TooLarge;
 
 /// What of this kind the profile holds, in the order in which it is shown by default. Sites count if they were read.
-pub fn held(profile: &Profile) -> Vec<Of> {
+pub fn held(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
     let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());
     let found = [
-        (Of::Cpu, cpu),
-        (Of::CpuTime, times || !profile.calls.is_empty()),
-        (Of::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
-        (Of::Live, sites.is_some()),
+        (StackWeight::Cpu, cpu),
+        (StackWeight::CpuTime, times || !profile.calls.is_empty()),
+        (StackWeight::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
+        (StackWeight::Live, sites.is_some()),
     ];
     found.into_iter().filter(|(_, there)| *there).map(|(of, _)| of).collect()
 }
@@ -230,7 +230,7 @@ pub fn held(profile: &Profile) -> Vec<Of> {
 ///
 /// # Errors
 /// If their tree would be too large.
-pub fn stacks(profile: &Profile, question: &Question) -> Result<Stacks, TooLarge> {
+pub fn stacks(profile: &Profile, question: &StackQuery) -> Result<Stacks, TooLarge> {
     let mut tree = Tree::new(profile, question);
     let measure = tree.fill()?;
     Ok(tree.finish(measure))
@@ -254,8 +254,8 @@ pub enum NotComparable {
 ///
 /// # Errors
 /// If their tree would be too large, or if the weights are not of one kind.
-pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stacks, NotComparable> {
-    if question.of == Of::CpuTime && old.times.is_some() != new.times.is_some() {
+pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<Stacks, NotComparable> {
+    if question.of == StackWeight::CpuTime && old.times.is_some() != new.times.is_some() {
         return Err(NotComparable::Calls);
     }
     let mut tree = Tree::new(old, question);
@@ -269,20 +269,20 @@ pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stac
 }
 
 impl Stacks {
-    /// The labels; [`Step::label`] counts them.
+    /// The labels; [`StackStep::label`] counts them.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
     /// All frames from the root, each before those that it calls, neighbours by name. Frames whose weight is 0, or is
     /// not enough for `enough`, are left out with all that they call; their weight stays in their caller's rest.
-    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> Walk<'_, impl Fn(u64, u64) -> bool> {
+    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> StackWalk<'_, impl Fn(u64, u64) -> bool> {
         self.walk_both(move |weight, _| weight > 0 && enough(weight))
     }
 
     /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` gets both weights, the baseline's last.
-    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
-        Walk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
+    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> StackWalk<'_, F> {
+        StackWalk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
     }
 
     /// The baseline's weight of a node.
@@ -299,7 +299,7 @@ impl Stacks {
 
 /// A walk over [`Stacks`].
 #[derive(Debug)]
-pub struct Walk<'a, F> {
+pub struct StackWalk<'a, F> {
     stacks: &'a Stacks,
     enough: F,
     /// Nodes to visit, and their depth; the next is the last.
@@ -307,8 +307,8 @@ pub struct Walk<'a, F> {
     started: bool,
 }
 
-impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
-    fn visit(&mut self) -> Option<Step> {
+impl<F: Fn(u64, u64) -> bool> StackWalk<'_, F> {
+    fn visit(&mut self) -> Option<StackStep> {
         let (number, depth) = self.next.pop()?;
         let node = self.stacks.nodes.get(number as usize)?;
         let old = self.stacks.old(number);
@@ -322,7 +322,7 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
                 self.next.push((*child, depth + 1));
             }
         }
-        Some(Step {
+        Some(StackStep {
             // The node of all stacks is no frame.
             depth: depth.saturating_sub(1),
             label: node.label,
@@ -334,10 +334,10 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
     }
 }
 
-impl<F: Fn(u64, u64) -> bool> Iterator for Walk<'_, F> {
-    type Item = Step;
+impl<F: Fn(u64, u64) -> bool> Iterator for StackWalk<'_, F> {
+    type Item = StackStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<StackStep> {
         if !self.started {
             self.started = true;
             self.visit()?;

@@ -14,7 +14,8 @@ use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::{
-    ALL, Baseline, Label, LabelKind, Measure, Naming, Node, Of, Question, SiteUnit, Stacks, TooLarge, Weights,
+    ALL, Baseline, Label, LabelKind, Measure, Naming, SiteUnit, StackNode, StackQuery, StackWeight, Stacks,
+    TooLarge, Weights,
 };
 
 /// Nodes of one tree: less than 1.5 GB, or 2 GB with a baseline, and a table of 2^25 places is full.
@@ -26,10 +27,10 @@ const BELOW_CUTOFF: &str = "<sites below the cutoff>";
 /// Characters of a frame's name. Longer names are cut: every stack through a frame repeats it.
 const MAX_NAME: usize = 1000;
 
-fn weight(site: &Site, question: &Question) -> u64 {
+fn weight(site: &Site, question: &StackQuery) -> u64 {
     match (question.of, question.unit) {
-        (Of::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
-        (Of::Allocated, SiteUnit::Objects) => site.allocated_instances,
+        (StackWeight::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
+        (StackWeight::Allocated, SiteUnit::Objects) => site.allocated_instances,
         (_, SiteUnit::Bytes) => site.live_bytes,
         (_, SiteUnit::Objects) => site.live_instances,
     }
@@ -44,7 +45,7 @@ fn rounded(value: f64) -> u64 {
 /// The tree while it is made.
 pub(super) struct Tree<'a> {
     profile: &'a Profile,
-    question: &'a Question,
+    question: &'a StackQuery,
     threads: FxHashMap<u32, &'a str>,
     labels: Vec<Label>,
     label_numbers: FxHashMap<(String, LabelKind), u32>,
@@ -52,7 +53,7 @@ pub(super) struct Tree<'a> {
     frame_labels: FxHashMap<u32, u32>,
     of_class: Matcher<'a>,
     of_method: Matcher<'a>,
-    nodes: Vec<Node>,
+    nodes: Vec<StackNode>,
     /// By node, the weights of an older profile.
     old: Option<Vec<Weights>>,
     children: FxHashMap<(u32, u32), u32>,
@@ -66,7 +67,7 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(profile: &'a Profile, question: &'a Question) -> Self {
+    pub(super) fn new(profile: &'a Profile, question: &'a StackQuery) -> Self {
         let threads = profile.threads.iter().map(|thread| (thread.serial, thread.name.as_str()));
         Self {
             profile,
@@ -77,7 +78,7 @@ impl<'a> Tree<'a> {
             frame_labels: FxHashMap::default(),
             of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
-            nodes: vec![Node::default()],
+            nodes: vec![StackNode::default()],
             old: None,
             children: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -92,7 +93,8 @@ impl<'a> Tree<'a> {
         let Self { labels, label_numbers, nodes, children, steps, cut, .. } =
             std::mem::replace(self, Self::new(profile, self.question));
         self.old = Some(nodes.iter().map(|node| node.weights).collect());
-        self.nodes = nodes.into_iter().map(|node| Node { weights: Weights::default(), ..node }).collect();
+        self.nodes =
+            nodes.into_iter().map(|node| StackNode { weights: Weights::default(), ..node }).collect();
         (self.labels, self.label_numbers, self.children) = (labels, label_numbers, children);
         (self.steps, self.cut_of_old) = (steps, cut.len());
     }
@@ -101,17 +103,17 @@ impl<'a> Tree<'a> {
     pub(super) fn fill(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         Ok(match self.question.of {
-            Of::Cpu => {
+            StackWeight::Cpu => {
                 for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
                     self.add_trace(*trace, None, *samples)?;
                 }
                 Measure::Samples
             }
-            Of::CpuTime => match &profile.times {
+            StackWeight::CpuTime => match &profile.times {
                 Some(times) => self.add_times(times)?,
                 None => self.add_calls()?,
             },
-            Of::Allocated | Of::Live => {
+            StackWeight::Allocated | StackWeight::Live => {
                 let mut all = 0u64;
                 for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
                     let weight = weight(site, self.question);
@@ -338,7 +340,7 @@ impl<'a> Tree<'a> {
             return Err(TooLarge);
         }
         let child = u32::try_from(self.nodes.len()).map_err(|_| TooLarge)?;
-        self.nodes.push(Node { parent, label, weights: Weights::default() });
+        self.nodes.push(StackNode { parent, label, weights: Weights::default() });
         self.children.insert((parent, label), child);
         Ok(child)
     }
@@ -381,7 +383,7 @@ impl<'a> Tree<'a> {
         }
         let (old, baseline) = self.finish_old();
         let ranks = ranks(&self.labels);
-        let rank = |node: &Node| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
+        let rank = |node: &StackNode| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u32, u32, u32)> =
             (0..).zip(&self.nodes).skip(1).map(|(number, node)| (node.parent, rank(node), number)).collect();
         order.sort_unstable();

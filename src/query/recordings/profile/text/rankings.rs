@@ -15,11 +15,11 @@ use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
 /// The tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    tables: Vec<Table>,
+    tables: Vec<RankingTable>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct RankingTable {
     total: i64,
     rows: Vec<TimeRow>,
     date: Option<String>,
@@ -27,7 +27,7 @@ struct Table {
 
 impl Tables {
     pub(super) fn begin(&mut self, total: i64, date: &[u8]) {
-        self.tables.push(Table { total, rows: Vec::new(), date: names::date(date) });
+        self.tables.push(RankingTable { total, rows: Vec::new(), date: names::date(date) });
     }
 
     pub(super) fn row(&mut self, ranking: Ranking, row: &CpuRow<'_>) {
@@ -73,12 +73,12 @@ impl Tables {
     }
 
     pub(super) fn times(self) -> Option<Times> {
-        let Table { total, rows, date } = self.sum()?;
+        let RankingTable { total, rows, date } = self.sum()?;
         Some(Times { total_ms: total, rows, date })
     }
 
     /// The only table as it is, or the sum of several: times are what percentages of totals come to.
-    fn sum(mut self) -> Option<Table> {
+    fn sum(mut self) -> Option<RankingTable> {
         let last = self.tables.pop()?;
         if self.tables.is_empty() {
             return Some(last);
@@ -115,6 +115,6 @@ impl Tables {
             accumulated += time / whole;
             TimeRow { self_percent: percent(time / whole), accumulated_percent: percent(accumulated), ..row }
         });
-        Some(Table { total, rows: rows.collect(), date })
+        Some(RankingTable { total, rows: rows.collect(), date })
     }
 }
