@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof_cli::ObjectIndex;
-use hprof_query::dominators::{all, nodes};
+use hprof_query::dominators::{reachable_rows, tree_nodes};
 use hprof_query::tables::{
     About, Batch, Cell, ColumnType, LookupKey, Operator, Table, TableQuery, Tables, Wanted, definitions,
 };
@@ -212,9 +212,9 @@ fn references_are_those_of_a_plain_reading() {
 fn objects_are_those_of_the_dominators_of_all() {
     opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
         let graph = tables.context().graph;
-        let dominators = all::ReachableRows::new(graph);
+        let dominators = reachable_rows::ReachableRows::new(graph);
         let mut expected = BTreeMap::new();
-        for chunk in nodes::chunks(&graph.tree) {
+        for chunk in tree_nodes::chunks(&graph.tree) {
             for row in dominators.of(chunk) {
                 expected.insert(row.id.0, row);
             }

@@ -20,7 +20,8 @@ use hprof_query::classes::histogram::{
 use hprof_query::classes::text_histogram;
 use hprof_query::dictionary::names;
 use hprof_query::objects::heaps;
-use hprof_query::objects::selection::{Selected, Selection, object_id};
+use hprof_query::objects::object_id::object_id;
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};

@@ -133,7 +133,7 @@ pub(crate) fn figure_of(
         Form::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let here = of.and_then(|of| hprof_query::objects::selection::object_id(of).ok());
+    let here = of.and_then(|of| hprof_query::objects::object_id::object_id(of).ok());
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
@@ -164,7 +164,7 @@ fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
-            let id = hprof_query::objects::selection::object_id(of)?;
+            let id = hprof_query::objects::object_id::object_id(of)?;
             let object = graph.objects.addresses.index_of(id);
             object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
         }

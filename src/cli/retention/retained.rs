@@ -3,7 +3,7 @@
 use roaring::RoaringBitmap;
 
 use hprof_query::dictionary::names;
-use hprof_query::dominators::retained::{self, Retained};
+use hprof_query::dominators::retained_of_set::{self, Retained};
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
@@ -45,10 +45,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
-        let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
+        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(graph, set)).collect();
         let total = match rows.as_slice() {
             [one] => *one,
-            _ => retained::retained(graph, &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set)),
+            _ => retained_of_set::retained(
+                graph,
+                &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set),
+            ),
         };
         Ok((rows, total))
     })?;

@@ -1,12 +1,12 @@
 //! `roots`: the GC roots, and what they hold.
 
 use hprof_index::Quiet;
-use hprof_index::objects::roots::Roots;
+use hprof_index::objects::gc_roots::Roots;
 use hprof_parser::RootKind;
 use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::paths::roots::{self, KindRow, RootQuery, RootRow, RootThread};
+use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, found) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
-        Ok(roots::roots(graph, &labels, &frames, &question))
+        Ok(root_report::roots(graph, &labels, &frames, &question))
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says why there are no rows.
-fn nothing(args: &Args, session: &Session, found: &roots::RootReport) -> anyhow::Result<()> {
+fn nothing(args: &Args, session: &Session, found: &root_report::RootReport) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
@@ -185,7 +185,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
 
 /// The keys beside the rows are made of this.
 struct Beside<'a> {
-    found: &'a roots::RootReport,
+    found: &'a root_report::RootReport,
     roots: &'a Roots,
 }
 

@@ -6,7 +6,7 @@ use super::places::{NamedPlaces, PlacesOfDump};
 use super::{Growing, LeftOut, Measure, MeasureDetails, Measured, Rule};
 use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
-use crate::compare::{Change, names};
+use crate::compare::{Change, stable_names};
 
 /// Growth of one dump against one baseline. What several rules need is computed once.
 #[derive(Debug, Default)]
@@ -101,11 +101,11 @@ fn most_grown_class(
     // Generated classes have other numbers in other runs.
     let mut by_stem: FxHashMap<std::borrow::Cow<'_, str>, Change> = FxHashMap::default();
     for (name, bytes) in old.iter().filter(|(name, _)| pattern.matches(name)) {
-        let change = by_stem.entry(names::stem(name)).or_default();
+        let change = by_stem.entry(stable_names::stem(name)).or_default();
         change.old = change.old.saturating_add(*bytes);
     }
     for (name, bytes) in new.iter().filter(|(name, _)| pattern.matches(name)) {
-        let change = by_stem.entry(names::stem(name)).or_default();
+        let change = by_stem.entry(stable_names::stem(name)).or_default();
         change.new = change.new.saturating_add(*bytes);
     }
     let grown = || by_stem.iter().filter(|(_, change)| change.delta() > 0);

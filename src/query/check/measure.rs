@@ -13,7 +13,7 @@ use crate::classes::pattern::ClassPattern;
 use crate::classes::suggestions;
 use crate::compare::places::DumpPlaces;
 use crate::dominators::class_counts::Counts;
-use crate::dominators::retained;
+use crate::dominators::retained_of_set;
 use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -319,7 +319,7 @@ impl<'a> DumpData<'a> {
         let selection =
             Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
         let objects = selection.objects(self.summary, graph);
-        let retained = retained::retained(graph, &objects).retained_bytes;
+        let retained = retained_of_set::retained(graph, &objects).retained_bytes;
         let found =
             if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))

@@ -15,6 +15,7 @@ use hprof_parser::{ObjectId, names};
 
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::retained_of_class;
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 
@@ -194,7 +195,7 @@ pub fn histogram_of(
         }
     };
     if with == With::Retained {
-        let retained = class_counts::retained(graph, &groups.of_class, groups.rows.len());
+        let retained = retained_of_class::retained(graph, &groups.of_class, groups.rows.len());
         for row in &mut rows {
             row.retained_bytes = retained.get(row.group).copied();
         }

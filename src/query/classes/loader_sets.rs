@@ -10,8 +10,8 @@ use std::io;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
-use crate::dominators::retained::tops;
-use crate::dominators::retained_sets::{self, SetRetained, Sets};
+use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
+use crate::dominators::retained_of_set::tops;
 use crate::objects::class_set::ClassSet;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
@@ -108,7 +108,7 @@ pub fn with_classes(
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
     let sets = sets(summary, graph, &of_loader, count);
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
     for (row, retained) in all.iter_mut().zip(of_loaders) {
         row.with_classes = Some(*retained).filter(|retained| retained.objects > 0);
@@ -178,7 +178,7 @@ pub(crate) fn large_groups(
         of_loader.extend(found.group.loaders.iter().map(|loader| (*loader, vec![set])));
     }
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let retained = retained_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
+    let retained = retained_of_many_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
     for (found, retained) in found.iter_mut().zip(retained) {
         found.group.retained = retained;
     }
@@ -338,7 +338,7 @@ pub fn duplicate_names(
             retained: None,
         });
     }
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }

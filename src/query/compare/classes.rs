@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use crate::classes::histogram::{self, HistogramOrder, Scope, With};
 use crate::classes::pattern::{ClassPattern, any_matches};
-use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::class_counts::Counts;
+use crate::dominators::retained_of_class;
 use crate::recordings::profile::text::TextHeap;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -19,7 +20,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassRow, NONE};
 use hprof_parser::ObjectId;
 
-use super::names;
+use super::stable_names;
 use super::{Change, Status};
 
 /// Maximum number of superclasses of a class that are compared with it.
@@ -28,7 +29,7 @@ const MAX_SUPERCLASSES: usize = 64;
 /// The grouping of a comparison: what one row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ComparedGroupBy {
-    /// Classes of one name and one loader, both by their names across dumps ([`names`]).
+    /// Classes of one name and one loader, both by their names across dumps ([`super::stable_names`]).
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.
@@ -147,8 +148,12 @@ impl ClassCensus {
         for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
             let loader = || {
                 let id = class.loader?;
-                let class = class.loader_class.as_deref().unwrap_or(names::UNKNOWN_LOADER);
-                Some(if id.is_null() { names::BOOT_LOADER.into() } else { names::stem(class).into() })
+                let class = class.loader_class.as_deref().unwrap_or(stable_names::UNKNOWN_LOADER);
+                Some(if id.is_null() {
+                    stable_names::BOOT_LOADER.into()
+                } else {
+                    stable_names::stem(class).into()
+                })
             };
             let key = match question.group_by {
                 ComparedGroupBy::Package => {
@@ -157,7 +162,7 @@ impl ClassCensus {
                 ComparedGroupBy::Loader => ComparedKey { name: "".into(), loader: loader() },
                 // A text does not name the superclasses of all its classes.
                 ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
-                    ComparedKey { name: names::stem(&class.name).into(), loader: loader() }
+                    ComparedKey { name: stable_names::stem(&class.name).into(), loader: loader() }
                 }
             };
             census.add(key, class.instances, class.shallow_bytes);
@@ -231,7 +236,7 @@ impl KeyedClasses {
         };
         let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
-        let mut stems = names::Stems::default();
+        let mut stems = stable_names::Stems::default();
         for (number, class) in summary.numbered_classes() {
             let name = summary.class_name(class);
             let is_meant = any_matches(&question.patterns, name)
@@ -242,7 +247,7 @@ impl KeyedClasses {
             }
             let mut loader = || {
                 let id = ObjectId::from(class.loader);
-                let loader = loaders.entry(id).or_insert_with(|| names::loader(summary, id).into());
+                let loader = loaders.entry(id).or_insert_with(|| stable_names::loader(summary, id).into());
                 class.is_dumped().then(|| loader.clone())
             };
             let key = match question.group_by {
@@ -323,9 +328,9 @@ impl KeyedClasses {
 
     fn retained(&self, summary: &Summary, graph: &ObjectGraph) -> Vec<u64> {
         if self.is_with_subclasses {
-            class_counts::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
+            retained_of_class::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
         } else {
-            class_counts::retained(graph, &self.of_class, self.keys.len())
+            retained_of_class::retained(graph, &self.of_class, self.keys.len())
         }
     }
 }

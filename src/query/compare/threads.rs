@@ -11,14 +11,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 use crate::threads::fingerprints::Fingerprints;
 use crate::threads::{JavaThread, ThreadKind, ThreadQuery, ThreadState, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 
-use super::names::{in_common, masked};
+use super::stable_names::{in_common, masked};
 use super::{Change, Status};
 
 /// Threads that are read at a time.

@@ -6,7 +6,7 @@
 //! dominate one another, such as the links of a list or the nodes of a tree, are one area.
 //!
 //! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range
-//! of positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
+//! of positions: one pass over it finds their classes, and the levels below ([`super::merged_by_class`]). These ranges hardly
 //! overlap.
 
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
-use super::merged::{self, Merged, MergedNode, NodeClass, Tops};
+use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
 use super::preorder::Start;
 
 /// Areas deeper than that are never made, so whoever walks over areas may recurse.
@@ -338,9 +338,13 @@ impl Picture<'_, '_> {
 
     /// Merges a part of the tree; returns the number of what that gave.
     fn add_merged_tree(&mut self, tops: Tops<'_>, parent: Option<ObjectId>) -> usize {
-        let question =
-            merged::MergedQuery { tops, levels: MERGED_LEVELS, top: None, min_retained_bytes: self.least };
-        self.merged.push(MergedTree::new(merged::merged_instances(self.graph, &question), parent));
+        let question = merged_by_class::MergedQuery {
+            tops,
+            levels: MERGED_LEVELS,
+            top: None,
+            min_retained_bytes: self.least,
+        };
+        self.merged.push(MergedTree::new(merged_by_class::merged_instances(self.graph, &question), parent));
         self.merged.len() - 1
     }
 

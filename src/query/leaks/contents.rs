@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
-use crate::dominators::merged::{self, MergedNode, MergedQuery, NodeClass, Tops};
+use crate::dominators::merged_by_class::{self, MergedNode, MergedQuery, NodeClass, Tops};
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
 use crate::sorting::SortRows;
@@ -248,7 +248,7 @@ impl<'a> Below<'a> {
     pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Self {
         let question =
             MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
-        let nodes = merged::merged(summary, graph, &question).nodes;
+        let nodes = merged_by_class::merged(summary, graph, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(children) = children.get_mut(node.parent.unwrap_or(nodes.len())) {

@@ -15,7 +15,7 @@ use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
 use super::{Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, TOLD_MEMBERS, Verdict, allocation};
-use crate::compare::names::{in_common, masked};
+use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::holder;
+use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use crate::objects::reader::ObjectReader;
@@ -178,6 +178,6 @@ impl<'a> ThreadLocals<'a> {
     /// The static field that holds a ThreadLocal, or the field of the application that does.
     fn field(&self, key: ObjectId) -> Option<String> {
         let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
-        self.labels.static_of_thread_local(key).or_else(|| holder::field(&self.edges, object))
+        self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))
     }
 }

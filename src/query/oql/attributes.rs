@@ -11,8 +11,8 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::RootKind;
 
+use super::builtins::{Attribute, Info};
 use super::evaluate::Evaluator;
-use super::names::{Attribute, Info};
 use super::value::{ExpressionValue, List};
 
 impl<'a> Evaluator<'_, 'a> {

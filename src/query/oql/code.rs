@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::objects::reader::FieldPlace;
 use hprof_index::model::summary::ClassNumber;
 
-use super::names::{Attribute, Method};
+use super::builtins::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey};
 

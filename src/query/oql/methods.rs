@@ -4,8 +4,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
 use std::cmp::Ordering;
 
+use super::builtins::{Attribute, Method};
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
-use super::names::{Attribute, Method};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 

@@ -6,6 +6,7 @@
 //! found in `evaluate`, `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
+mod builtins;
 mod code;
 mod error;
 mod evaluate;
@@ -13,7 +14,6 @@ mod group;
 mod lexer;
 mod lists;
 mod methods;
-mod names;
 mod parser;
 mod resolve;
 mod run;

@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 use crate::classes::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
+use super::builtins::{self, Called, cut};
 use super::code::{Aggregated, Code, CodeField, CodeStep, QuerySet, TestedKind};
 use super::error::Wrong;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::has_aggregate;
-use super::names::{self, Called, cut};
 use super::selected::{Ask, Objects};
 use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
 use super::value::ExpressionValue;
@@ -284,7 +284,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 }
                 StepName::Field(name) => codes.push(CodeStep::Field(self.field(name, step.at)?)),
                 StepName::Attribute(name) => {
-                    codes.push(CodeStep::Attribute(names::attribute(name, step.at)?))
+                    codes.push(CodeStep::Attribute(builtins::attribute(name, step.at)?))
                 }
                 StepName::Element(index) => codes.push(CodeStep::Element(self.code(index)?)),
                 StepName::Slice(first, last) => {
@@ -303,10 +303,12 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                     ("matches" | "resolveValue", [_]) => {
                         return Err(Wrong::new(step.at, format!("{name}() takes a text in quotes")));
                     }
-                    (name, arguments) => codes.push(match names::method(name, arguments.len(), step.at)? {
-                        Called::Attribute(attribute) => CodeStep::Attribute(attribute),
-                        Called::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
-                    }),
+                    (name, arguments) => {
+                        codes.push(match builtins::method(name, arguments.len(), step.at)? {
+                            Called::Attribute(attribute) => CodeStep::Attribute(attribute),
+                            Called::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
+                        })
+                    }
                 },
             }
         }
@@ -359,7 +361,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false)) {
             return self.field(name, at);
         }
-        if let Some(instead) = names::no_script(name) {
+        if let Some(instead) = builtins::no_script(name) {
             return Err(Wrong::new(at, instead));
         }
         // Names of fields of the first rows' classes: all of a long chain are too many.

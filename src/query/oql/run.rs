@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::retained::retained_set;
+use crate::dominators::retained_of_set::retained_set;
 use hprof_index::graph::numbers::ObjectIndex;
 
 use super::code::{Code, QuerySet, ValueTable};

@@ -8,10 +8,10 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 use hprof_parser::names::java_class_name;
 
+use super::builtins::cut;
 use super::code::ValueTable;
 use super::error::Wrong;
 use super::evaluate::{EvaluatedRow, Evaluator};
-use super::names::cut;
 use super::resolve::{NameScope, Resolver, mats_pattern, regex};
 use super::selected::{Ask, Objects};
 use super::tree::{From, Select, SelectSource};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::dominators::walk::{Marks, Outward};
+use crate::dominators::avoiding_walk::{Marks, Outward};
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;

@@ -2,7 +2,7 @@
 
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 
 use super::root_index::RootIndex;
 

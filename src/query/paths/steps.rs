@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::Heap;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;

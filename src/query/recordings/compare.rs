@@ -1,7 +1,7 @@
 //! Two recordings: what was allocated, and what was running, in one and in the other.
 //!
 //! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces, as the traces show
-//! them: class, method, source and line; classes by what they are called in every run ([`names::stem`]). Rows of one file
+//! them: class, method, source and line; classes by what they are called in every run ([`stable_names::stem`]). Rows of one file
 //! that are the same by that are one.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::classes::pattern::{self, ClassPattern};
-use crate::compare::{Change, Status, names};
+use crate::compare::{Change, Status, stable_names};
 use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
@@ -274,7 +274,7 @@ pub(super) fn class_name(class: &str) -> Cow<'_, str> {
         Some((what, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
             Cow::Owned(format!("<unknown {what}>"))
         }
-        _ => names::stem(class),
+        _ => stable_names::stem(class),
     }
 }
 

@@ -6,7 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
-use crate::objects::selection::{NoObjectId, ThreadPattern};
+use crate::objects::object_id::NoObjectId;
+use crate::objects::selection::ThreadPattern;
 use hprof_parser::TraceSerial;
 
 /// Which traces are asked for.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::column_names::ColumnNames;
 use super::definition::{Column, ColumnType, Wanted};
-use super::names::ColumnNames;
 use hprof_parser::ObjectId;
 
 /// A cell.

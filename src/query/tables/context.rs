@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::names::ColumnNames;
+use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;

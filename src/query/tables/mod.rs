@@ -7,10 +7,10 @@
 mod arrays;
 pub mod batch;
 mod classes;
+mod column_names;
 mod context;
 pub mod definition;
 mod fields;
-mod names;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -31,9 +31,9 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
+pub use column_names::{ColumnNames, NameList};
 pub use context::{About, Context};
 pub use definition::{Column, ColumnType, Definition, Wanted};
-pub use names::{ColumnNames, NameList};
 pub use of_class::NoClass;
 
 /// A table of a dump.

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::compare::names::stem;
+use crate::compare::stable_names::stem;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 

@@ -10,8 +10,8 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::{ObjectId, TraceSerial, names};
 
-use crate::compare::names::{in_common, masked};
-use crate::dominators::retained::retained_by_tree;
+use crate::compare::stable_names::{in_common, masked};
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 
 use super::frames::Frame;

@@ -9,8 +9,8 @@ pub mod groups;
 pub mod stack_owners;
 
 mod fields;
-mod names;
 mod state;
+mod thread_names;
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -28,8 +28,8 @@ use hprof_parser::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
-use self::names::{Name, Room, ThreadNames};
 pub use self::state::{Doing, ThreadState, Wait};
+use self::thread_names::{Name, Room, ThreadNames};
 use super::classes::suggestions::names_like;
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;

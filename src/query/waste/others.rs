@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::findings::{Findings, Frees, Saving};
 use super::{WasteKind, WasteSearch};
-use crate::dominators::retained::tops;
+use crate::dominators::retained_of_set::tops;
 use crate::leaks::heap_facts::finalizers;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};

@@ -14,7 +14,7 @@ use hprof_query::compare::Change;
 use hprof_query::compare::classes::{
     ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
 };
-use hprof_query::compare::names as class_names;
+use hprof_query::compare::stable_names as class_names;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};

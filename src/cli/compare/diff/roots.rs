@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::session::Session;
-use hprof_query::compare::roots::{RootCensus, RootChange};
+use hprof_query::compare::root_counts::{RootCensus, RootChange};
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};

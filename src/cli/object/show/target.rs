@@ -5,7 +5,7 @@ use std::ops::Range;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::objects::selection;
+use hprof_query::objects::{object_id, selection};
 
 /// What is to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
         _ => (text, None),
     };
     // No class has a name that starts with a digit.
-    if !selection::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+    if !object_id::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
         }
         return Ok(Target::class(text));
     }
-    let id = selection::object_id(name).map_err(|error| error.to_string())?;
+    let id = object_id::object_id(name).map_err(|error| error.to_string())?;
     let range = places.map(range).transpose()?;
     Ok(Target { text: name.to_owned(), what: What::Object(id), range })
 }
@@ -54,7 +54,7 @@ impl Target {
     /// What is meant in this dump: of an ID that is also the name of a class, that class.
     pub(super) fn settled(&self, summary: &Summary) -> Self {
         let is_class = matches!(self.what, What::Object(_))
-            && selection::is_ambiguous(&self.text)
+            && object_id::is_ambiguous(&self.text)
             && selection::is_class(summary, &self.text);
         if is_class { Self { range: self.range.clone(), ..Self::class(&self.text) } } else { self.clone() }
     }

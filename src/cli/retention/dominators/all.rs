@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use hprof_index::model::summary::ClassNumber;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::all::{ReachableRow, ReachableRows};
-use hprof_query::dominators::nodes;
+use hprof_query::dominators::reachable_rows::{ReachableRow, ReachableRows};
+use hprof_query::dominators::tree_nodes;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 use hprof_report::chunked::Chunked;
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // No table: asked for before.
         Format::Csv | Format::Table => Chunked::csv(columns()),
     };
-    let chunks = nodes::chunks(&graph.tree);
+    let chunks = tree_nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
     let mut out = io::stdout();
     let made = ReachableRows::new(graph);

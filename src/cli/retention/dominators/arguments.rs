@@ -4,7 +4,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::Summary;
 use hprof_query::classes::histogram::HistogramGroupBy;
-use hprof_query::dominators::merged;
+use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::size;
@@ -147,7 +147,7 @@ impl Args {
             return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
         }
         let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
-        let tops = merged::tops(graph, &classes);
+        let tops = merged_by_class::tops(graph, &classes);
         if tops.is_empty() { None } else { Some(From::Tops(tops)) }
     }
 

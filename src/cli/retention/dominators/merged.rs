@@ -6,8 +6,10 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::holder;
-use hprof_query::dominators::merged::{self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops};
+use hprof_query::dominators::holder_field;
+use hprof_query::dominators::merged_by_class::{
+    self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
+};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_report::Format;
@@ -41,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let Merged { nodes, others } = merged::merged(heap.summary(), graph, &question);
+        let Merged { nodes, others } = merged_by_class::merged(heap.summary(), graph, &question);
         let drawn = if format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
         let make = Make::new(heap, graph)?;
         let rows = Rows::new(drawn, |drawn| make.line(drawn));
@@ -158,7 +160,9 @@ impl<'a> Make<'a> {
             class: class.map(str::to_owned),
             label: single.and_then(|object| self.labels.label(object)),
             object: single.and_then(|object| graph.objects.addresses.id_of(object)),
-            field: single.filter(|_| !is_class_object).and_then(|object| holder::field(&self.edges, object)),
+            field: single
+                .filter(|_| !is_class_object)
+                .and_then(|object| holder_field::field(&self.edges, object)),
             link,
             is_held_by_several: single
                 .is_some_and(|object| graph.tree.depth(node.first) == 0 && !self.roots.contains(object.0)),

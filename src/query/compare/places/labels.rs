@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::compare::names;
+use crate::compare::stable_names;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
@@ -127,7 +127,7 @@ impl LabelNumbers {
             vias.number(via);
         }
         let mut classes: Pool<Arc<str>> = Pool::new();
-        let mut stems = names::Stems::default();
+        let mut stems = stable_names::Stems::default();
         let of_class: Vec<u32> = summary
             .classes()
             .iter()

@@ -11,7 +11,7 @@
 //! - Objects that follow one another by a field of their own class (nodes of a list) are at one place; where the same
 //!   labels come again below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses in names of generated classes, and
-//!   digits in names of threads, do not count ([`super::names`]).
+//!   digits in names of threads, do not count ([`super::stable_names`]).
 //! - What a thread's stack holds too is not dominated by the field that holds it. If a single object other than threads
 //!   refers to it, it is taken for being held by that one: a method that runs does not move a cache.
 //!

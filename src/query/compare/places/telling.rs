@@ -15,7 +15,7 @@ use super::aligned::{Aligned, PlaceFigures};
 use super::growth::is_most;
 use super::keyed::{MAX_KEYS, least};
 use super::labels::{Label, Pool, Via};
-use crate::compare::names;
+use crate::compare::stable_names;
 use crate::sorting::SortRows;
 
 /// Up to this many names are shown regardless of what is under them.
@@ -311,7 +311,7 @@ impl PlaceKeys {
         if self.of.len() > MAX_KEYS || !self.are_known(least) || !self.stay() {
             return none;
         }
-        let masked: FxHashSet<String> = self.of.keys().map(|key| names::unnumbered(key)).collect();
+        let masked: FxHashSet<String> = self.of.keys().map(|key| stable_names::unnumbered(key)).collect();
         // Numbered things are no names.
         if self.of.len() <= HANDFUL && masked.len() * 2 > self.of.len() {
             return self.of.keys().cloned().collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::dominators::class_counts;
+use crate::dominators::class_pass;
 use crate::objects::collections::{CollectionKind, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::{FieldSlot, ObjectReader};
@@ -119,7 +119,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         is_cut: false,
     };
     let look_up = |object: ObjectIndex, class| LookedUp { object: object.0, class, by: holders.of(object) };
-    class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+    class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
         builder.object(depth, found, bytes);
     });
     builder.close(0);

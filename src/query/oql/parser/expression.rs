@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::is_keyword;
+use crate::oql::builtins;
 use crate::oql::error::Wrong;
 use crate::oql::lexer::{self, TokenKind};
-use crate::oql::names;
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
 /// Steps of a path: each of them is taken for each row.
@@ -312,9 +312,9 @@ impl Parser<'_> {
             self.expects(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
-        let meaning = names::function(lower);
+        let meaning = builtins::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
-            return Err(names::no_function(start, name, lower));
+            return Err(builtins::no_function(start, name, lower));
         }
         let argument = self.node()?;
         self.expects(")")?;
@@ -322,10 +322,10 @@ impl Parser<'_> {
             (Some(aggregate), _) => {
                 self.done(start, Expression::Aggregate(aggregate, Some(Box::new(argument))))
             }
-            (None, Some(names::Meaning::Function(function))) => {
+            (None, Some(builtins::Meaning::Function(function))) => {
                 self.done(start, Expression::Call(function, Box::new(argument)))
             }
-            (None, Some(names::Meaning::Attribute(name))) => {
+            (None, Some(builtins::Meaning::Attribute(name))) => {
                 let step = StepNode { at: start, what: StepName::Attribute(name.to_owned()) };
                 self.done(start, Expression::Path(Box::new(argument), vec![step]))
             }

@@ -3,8 +3,8 @@
 //! A file may hold several runs, one behind the other: the agent appends. [`read`] reads one of them in one pass. What it
 //! keeps of a HEAP DUMP is a count for each class, and for each class and trace: nothing for each object.
 
+mod display_names;
 mod heap;
-mod names;
 mod rankings;
 mod run;
 pub mod show;
@@ -121,7 +121,7 @@ pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> 
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
                 let start = text.get(..text.len().min(KEPT_BYTES)).unwrap_or_default();
-                report.malformed.push(Malformed { line, expected, text: names::text(start) });
+                report.malformed.push(Malformed { line, expected, text: display_names::text(start) });
             }
         }
         if run.is_none_or(|run| run == number) {

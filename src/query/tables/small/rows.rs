@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::super::batch::{Batch, Cell, NO_NAME, Values};
+use super::super::column_names::{ColumnNames, NameList};
 use super::super::definition::{Column, ColumnType, Wanted};
-use super::super::names::{ColumnNames, NameList};
 use hprof_parser::ObjectId;
 
 /// Rows that are being made. Values of a row are added from left to right; then [`RowWriter::end`].

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{TextClass, TextError, TextHeap, names, walk};
+use super::{TextClass, TextError, TextHeap, display_names, walk};
 use crate::recordings::profile::{Origin, Site, Sites};
 use crate::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
@@ -61,7 +61,7 @@ struct Class {
 
 impl Class {
     fn java_name(&self) -> String {
-        let name = names::class(&self.name);
+        let name = display_names::class(&self.name);
         if self.of_elements { name + "[]" } else { name }
     }
 }
@@ -318,7 +318,7 @@ pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Re
     let mut found: IdMap<ObjectId, String> = IdMap::default();
     walk(file, |number, _, event| match event {
         TextEvent::Object(object) if number == run && wanted.contains(&object.object) => {
-            found.insert(object.object, names::class(object.class));
+            found.insert(object.object, display_names::class(object.class));
         }
         // Only the last HEAP DUMP counts.
         TextEvent::HeapBegin { .. } if number == run => found.clear(),

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use super::names;
+use super::display_names;
 use crate::recordings::profile::sites::percent;
 use crate::recordings::profile::{Samples, TimeRow, Times};
 use crate::sorting::SortRows;
@@ -27,14 +27,14 @@ struct RankingTable {
 
 impl Tables {
     pub(super) fn begin(&mut self, total: i64, date: &[u8]) {
-        self.tables.push(RankingTable { total, rows: Vec::new(), date: names::date(date) });
+        self.tables.push(RankingTable { total, rows: Vec::new(), date: display_names::date(date) });
     }
 
     pub(super) fn row(&mut self, ranking: Ranking, row: &CpuRow<'_>) {
         let Some(table) = self.tables.last_mut() else { return };
         let name = row.name.map(|name| match ranking {
-            Ranking::Samples | Ranking::Times => names::method(name),
-            Ranking::Contention => names::monitor(&MonitorName::of_row(name)),
+            Ranking::Samples | Ranking::Times => display_names::method(name),
+            Ranking::Contention => display_names::monitor(&MonitorName::of_row(name)),
         });
         table.rows.push(TimeRow {
             trace: row.trace,

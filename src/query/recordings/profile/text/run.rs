@@ -2,7 +2,7 @@
 
 use super::heap::HeapCounter;
 use super::rankings::Tables;
-use super::{TextHeap, names};
+use super::{TextHeap, display_names};
 use crate::recordings::profile::{
     Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
 };
@@ -55,16 +55,16 @@ impl ProfileRun {
                 return;
             }
             TextEvent::Header { format, created } => {
-                self.profile.format = names::text(format);
-                self.profile.created = created.and_then(names::date);
+                self.profile.format = display_names::text(format);
+                self.profile.created = created.and_then(display_names::date);
             }
             TextEvent::ThreadStart { object, serial, name, group } => {
                 self.threads.insert(serial, self.profile.threads.len());
                 self.profile.threads.push(StartedThread {
                     serial,
                     object,
-                    name: names::text(name),
-                    group: names::text(group),
+                    name: display_names::text(name),
+                    group: display_names::text(group),
                     ..StartedThread::default()
                 });
                 // Another thread of the JVM wrote this: a trace goes on behind it.
@@ -85,12 +85,12 @@ impl ProfileRun {
             TextEvent::Malformed { .. } => return,
             TextEvent::Trace { serial, thread, phase } => {
                 self.end_trace();
-                let phase = phase.map(names::text);
+                let phase = phase.map(display_names::text);
                 self.trace = Some(Trace { serial, thread, phase, frames: Vec::new() });
                 return;
             }
             TextEvent::HeapBegin { objects, bytes, date } => {
-                self.heap = Some(HeapCounter::new(objects, bytes, names::date(date)));
+                self.heap = Some(HeapCounter::new(objects, bytes, display_names::date(date)));
             }
             TextEvent::Root(_) => self.in_heap(HeapCounter::root),
             TextEvent::Class { object, name, trace } => self.in_heap(|heap| heap.class(object, name, trace)),
@@ -103,7 +103,7 @@ impl ProfileRun {
                     rows: Vec::new(),
                     total: None,
                     by_allocation,
-                    date: names::date(date),
+                    date: display_names::date(date),
                 });
             }
             TextEvent::Site(site) => {
@@ -123,14 +123,14 @@ impl ProfileRun {
             TextEvent::MonitorDumpBegin => self.profile.monitor_dumps.push(MonitorDump::default()),
             TextEvent::ThreadState { thread, trace, status } => {
                 if let Some(dump) = self.profile.monitor_dumps.last_mut() {
-                    dump.threads.push((thread, trace, names::text(status)));
+                    dump.threads.push((thread, trace, display_names::text(status)));
                 }
             }
             TextEvent::Monitor { name, unowned: _ } => {
                 if let Some(dump) = self.profile.monitor_dumps.last_mut() {
                     let (id, raw) = (name.id, name.raw);
                     dump.monitors.push(Monitor {
-                        name: names::monitor(&name),
+                        name: display_names::monitor(&name),
                         id,
                         raw,
                         ..Monitor::default()
@@ -215,16 +215,16 @@ fn frame(frame: &event::TextFrame<'_>) -> Frame {
     Frame {
         // What the agent writes when it knows no class, and what `convert` writes.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
-            .then(|| names::class(frame.class).into()),
-        method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method).into()),
-        source: frame.source.map(|source| names::text(source).into()),
+            .then(|| display_names::class(frame.class).into()),
+        method: (frame.method != b"<Unknown Method>").then(|| display_names::text(frame.method).into()),
+        source: frame.source.map(|source| display_names::text(source).into()),
         line: frame.line,
     }
 }
 
 fn site(site: &event::AllocationSite<'_>) -> Site {
     Site {
-        class: names::class(site.class).into(),
+        class: display_names::class(site.class).into(),
         trace: site.trace,
         live_bytes: site.live_bytes,
         live_instances: site.live_instances,
@@ -243,7 +243,7 @@ fn wait(wait: &event::MonitorWait<'_>) -> Wait {
             event::WaitKind::Sleep => WaitKind::Sleep,
             event::WaitKind::Exit => WaitKind::Exit,
         },
-        monitor: wait.monitor.as_ref().map(names::monitor),
+        monitor: wait.monitor.as_ref().map(display_names::monitor),
         time: wait.time,
         thread: wait.thread,
     }
@@ -251,8 +251,8 @@ fn wait(wait: &event::MonitorWait<'_>) -> Wait {
 
 fn method(method: &event::MethodTime<'_>) -> Method {
     Method {
-        class: names::class(method.class),
-        name: names::text(method.name),
-        signature: names::text(method.signature),
+        class: display_names::class(method.class),
+        name: display_names::text(method.name),
+        signature: display_names::text(method.signature),
     }
 }

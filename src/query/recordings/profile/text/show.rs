@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{TextError, names, walk};
+use super::{TextError, display_names, walk};
 use crate::classes::suggestions;
 use crate::objects::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
 use hprof_index::storage::id_map::IdMap;
@@ -85,7 +85,7 @@ impl<'q> TextObjectSearch<'q> {
             TextEvent::Root(root) if root.object == self.question.object => self.root(&root),
             TextEvent::Object(object) => {
                 if let Some(shown) = self.begin(object.object, object.class, ObjectKind::Instance) {
-                    shown.class = Some(names::class(object.class));
+                    shown.class = Some(display_names::class(object.class));
                     shown.class_object = object.class_object;
                     shown.shallow_bytes = Some(object.size);
                     shown.trace = object.trace;
@@ -107,17 +107,17 @@ impl<'q> TextObjectSearch<'q> {
             TextEvent::Class { object, name, trace } => {
                 if let Some(shown) = self.begin(object, name, ObjectKind::ClassObject) {
                     shown.class = Some(CLASS.to_owned());
-                    shown.label = Some(names::class(name));
+                    shown.label = Some(display_names::class(name));
                     shown.trace = trace;
                 }
             }
-            TextEvent::Field { name, object } => self.reference(object, || names::text(name)),
+            TextEvent::Field { name, object } => self.reference(object, || display_names::text(name)),
             TextEvent::ClassReference { what, object } => self.reference(object, || match what {
                 ClassReference::Super => show::SUPER.to_owned(),
                 ClassReference::Loader => show::LOADER.to_owned(),
                 ClassReference::Signers => show::SIGNERS.to_owned(),
                 ClassReference::Domain => show::DOMAIN.to_owned(),
-                ClassReference::Static(name) => names::text(name),
+                ClassReference::Static(name) => display_names::text(name),
                 ClassReference::Constant(index) => show::constant_name(index),
             }),
             TextEvent::Element { index, object } => {
@@ -173,9 +173,9 @@ impl<'q> TextObjectSearch<'q> {
     fn referrer(&mut self, reference: String) {
         let Some(Current { object, class, kind }) = &self.current else { return };
         let (class, label) = match kind {
-            ObjectKind::ClassObject => (CLASS.to_owned(), Some(names::class(class))),
+            ObjectKind::ClassObject => (CLASS.to_owned(), Some(display_names::class(class))),
             ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => (array_class(class), None),
-            ObjectKind::Instance => (names::class(class), None),
+            ObjectKind::Instance => (display_names::class(class), None),
         };
         // One object may hold it several times.
         if let Some(last) = self.answer.referrers.last_mut()
@@ -244,7 +244,7 @@ fn part(name: String, object: ObjectId) -> ShownPart {
 
 /// The class of an array, from what its line says: its class, or in older files that of its elements.
 fn array_class(name: &[u8]) -> String {
-    let class = names::class(name);
+    let class = display_names::class(name);
     if name.ends_with(b"]") { class } else { class + "[]" }
 }
 
@@ -274,7 +274,7 @@ fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<
         match event {
             TextEvent::Object(object) => {
                 if let Some(known) = wanted.get_mut(&object.object) {
-                    known.0 = Some(names::class(object.class));
+                    known.0 = Some(display_names::class(object.class));
                 }
             }
             TextEvent::Array(array) => {
@@ -284,7 +284,7 @@ fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<
             }
             TextEvent::Class { object, name, .. } => {
                 if let Some(known) = wanted.get_mut(&object) {
-                    *known = (Some(CLASS.to_owned()), Some(names::class(name)));
+                    *known = (Some(CLASS.to_owned()), Some(display_names::class(name)));
                 }
             }
             _ => {}

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::paths::roots::{self, KindRow};
+use crate::paths::root_report::{self, KindRow};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_parser::RootKind;
@@ -33,7 +33,7 @@ pub struct RootChange {
 impl RootCensus {
     /// Reads a dump.
     pub fn new(graph: &ObjectGraph) -> Self {
-        roots::by_kind(graph).into_iter().collect()
+        root_report::by_kind(graph).into_iter().collect()
     }
 
     /// Matches an old dump and a new one; what retains more than before comes first.

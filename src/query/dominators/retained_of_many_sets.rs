@@ -1,6 +1,6 @@
 //! Retained sizes of many sets of objects, all by one walk.
 //!
-//! [`super::retained`] walks the graph once for one set; a container has thousands of class loaders. Here each object gets
+//! [`super::retained_of_set`] walks the graph once for one set; a container has thousands of class loaders. Here each object gets
 //! the sets through which all paths from the roots to it lead: those that it is a member of, and those that are common to
 //! all objects that refer to it. That is the greatest solution of the data-flow equations of dominators (F. E. Allen,
 //! J. Cocke: Graph-theoretic constructs for program flow analysis, IBM Research RC 3923, 1972), with sets of objects in
@@ -26,8 +26,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::scratch::Array;
 
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 18;
@@ -95,7 +95,7 @@ impl Sets {
     }
 }
 
-/// Retained size of each set, as [`super::retained::retained`] computes it for one.
+/// Retained size of each set, as [`super::retained_of_set::retained`] computes it for one.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a number for each object.

@@ -9,7 +9,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::Ids;
 use hprof_parser::ObjectId;
 
-use super::nodes;
+use super::tree_nodes;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'a> ReachableRows<'a> {
     pub fn of(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
-        let nodes = nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
+        let nodes = tree_nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
             let object = self.graph.tree.object_at(position)?;
             self.graph.objects.addresses.id_of(object)
         });

@@ -8,10 +8,10 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::objects::label::Labels;
 use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;

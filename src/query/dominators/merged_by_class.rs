@@ -19,7 +19,7 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables;
 
-use super::{class_counts, retained};
+use super::{class_pass, retained_of_set};
 
 /// Maximum number of distinct nodes; the others are counted among the omitted ones.
 const MAX_NODES: usize = 1 << 20;
@@ -132,7 +132,7 @@ pub struct Merged {
 
 /// The objects of some classes that no other of them dominates, by position, ascending.
 pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
-    retained::tops(&graph.tree, classes.all_objects(graph))
+    retained_of_set::tops(&graph.tree, classes.all_objects(graph))
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
@@ -169,7 +169,7 @@ fn merge(
         if class == tables::NONE { UNKNOWN } else { key_of(object, class) }
     };
     let mut pass = MergePass::new(tree, question);
-    class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {
+    class_pass::pass(graph, range.clone(), key, |position, depth, key, bytes| {
         pass.object(position, depth, key, bytes);
     });
     pass.close(0, range.end);

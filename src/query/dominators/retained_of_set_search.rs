@@ -35,8 +35,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 
+use super::avoiding_walk::{Marks, Outward};
 use super::preorder::{self, Start};
-use super::walk::{Marks, Outward};
 
 /// Positions or objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;

@@ -14,9 +14,9 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::jointly::{WalkLimits, jointly};
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
+use super::retained_of_set_search::{WalkLimits, jointly};
 
 /// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
 const MAX_CLIMB: usize = 1000;
