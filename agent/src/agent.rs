@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hprof_format::commands::{Command as Sent, Control};
 
-use crate::commands::{Answer, Command, What};
+use crate::commands::{Command, CommandReply, DumpContents};
 use crate::jvm::{Event, Events, Handler, Jni, Latest, Ref};
 use crate::messages::{self, complain};
 use crate::options::Cpu;
@@ -20,7 +20,7 @@ use crate::record::sites;
 use crate::record::times::Times;
 use crate::record::traces;
 use crate::record::{self, lock};
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Tag;
 use crate::tracker::is_wanted;
 
@@ -52,7 +52,7 @@ enum SeenBy {
 #[derive(Debug)]
 pub struct Agent {
     /// State shared by the parts of the agent.
-    pub state: State,
+    pub state: AgentState,
     /// CPU samples.
     pub samples: Option<Samples>,
     /// Time in methods.
@@ -76,16 +76,16 @@ pub struct Agent {
 }
 
 impl Deref for Agent {
-    type Target = State;
+    type Target = AgentState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &AgentState {
         &self.state
     }
 }
 
 impl Agent {
     /// Makes this the agent of the JVM. The previous one has retired.
-    pub fn install(state: State, output: Output, attached: bool) -> &'static Self {
+    pub fn install(state: AgentState, output: Output, attached: bool) -> &'static Self {
         record::next_recording();
         let (sender, receiver) = channel();
         let cpu = state.options.cpu;
@@ -243,16 +243,16 @@ impl Agent {
 
     /// Handles a command from the socket.
     fn act(&self, command: Sent) {
-        let nothing = What::default();
+        let nothing = DumpContents::default();
         let what = match command {
             // Not implemented by the old agent either; a heap dump and SITES collect garbage themselves.
             Sent::ForceGc | Sent::Eof => return,
-            Sent::DumpHeap => What { heap: true, ..nothing },
-            Sent::AllocSites { cutoff, .. } => What { sites: Some(f64::from(cutoff)), ..nothing },
-            Sent::HeapSummary => What { summary: true, ..nothing },
+            Sent::DumpHeap => DumpContents { heap: true, ..nothing },
+            Sent::AllocSites { cutoff, .. } => DumpContents { sites: Some(f64::from(cutoff)), ..nothing },
+            Sent::HeapSummary => DumpContents { summary: true, ..nothing },
             Sent::Exit => return self.send(Command::Exit),
             Sent::DumpTraces => nothing,
-            Sent::CpuSamples { cutoff } => What { samples: Some(f64::from(cutoff)), ..nothing },
+            Sent::CpuSamples { cutoff } => DumpContents { samples: Some(f64::from(cutoff)), ..nothing },
             Sent::Control(control) => {
                 match (control, &self.samples) {
                     (Control::AllocTracesOn, _) => self.record_sites(true),
@@ -264,7 +264,7 @@ impl Agent {
                     (Control::Depth(depth), _) => self.set_depth(usize::from(depth)),
                     _ => {}
                 }
-                What { settings: true, ..nothing }
+                DumpContents { settings: true, ..nothing }
             }
         };
         self.send(Command::Dump(what));
@@ -300,7 +300,7 @@ impl Agent {
         }
         if let Some(asker) = asker {
             // The requester may have stopped waiting.
-            let _ = asker.send(Answer { done, said });
+            let _ = asker.send(CommandReply { done, said });
         }
         more
     }
@@ -316,7 +316,7 @@ impl Agent {
             Command::Dump(what) => (self.dump(jni, what), true),
             Command::Stop => {
                 self.stop_events();
-                let done = self.dump(jni, What::all(&self.options));
+                let done = self.dump(jni, DumpContents::all(&self.options));
                 self.end();
                 (done, false)
             }
@@ -412,7 +412,11 @@ impl Handler for Agent {
         self.collector.jvm_ends();
         self.stop_events();
         if !self.ended.swap(true, Ordering::AcqRel) {
-            let what = if self.options.dump_on_exit { What::all(&self.options) } else { What::default() };
+            let what = if self.options.dump_on_exit {
+                DumpContents::all(&self.options)
+            } else {
+                DumpContents::default()
+            };
             self.dump(jni, what);
             self.close();
         }
@@ -440,7 +444,7 @@ impl Handler for Agent {
     }
 
     fn data_dump_request(&self) {
-        self.send(Command::Dump(What::all(&self.options)));
+        self.send(Command::Dump(DumpContents::all(&self.options)));
     }
 
     #[inline]

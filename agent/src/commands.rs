@@ -8,11 +8,11 @@ use crate::options::{Cpu, Options};
 #[derive(Debug)]
 pub enum Command {
     /// Write a dump.
-    Dump(What),
+    Dump(DumpContents),
     /// Write a dump, then stop recording.
     Stop,
     /// One of the others, with a notification when it is done.
-    Told(Box<Command>, Sender<Answer>),
+    Told(Box<Command>, Sender<CommandReply>),
     /// Write a dump, and end the JVM.
     Exit,
     /// The JVM ends.
@@ -21,7 +21,7 @@ pub enum Command {
 
 /// Result of a command.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CommandReply {
     /// `true` if all of it was done.
     pub done: bool,
     /// Messages of the command.
@@ -30,7 +30,7 @@ pub struct Answer {
 
 /// Sections to write, in addition to definitions: threads, classes, traces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct What {
+pub struct DumpContents {
     /// MONITOR DUMP and MONITOR TIME.
     pub monitors: bool,
     /// HEAP DUMP.
@@ -47,7 +47,7 @@ pub struct What {
     pub settings: bool,
 }
 
-impl What {
+impl DumpContents {
     /// Returns all sections that the options record.
     pub fn all(options: &Options) -> Self {
         Self {

@@ -3,12 +3,12 @@
 use hprof_format::heap_text;
 
 use crate::agent::Agent;
-use crate::commands::What;
+use crate::commands::DumpContents;
 use crate::heap::before::Before;
-use crate::heap::dump::{Counts, Dump};
+use crate::heap::dump::{Counts, DumpWriter};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
-use crate::heap::records::{self, Form, Out, Target};
+use crate::heap::records::{self, Out, RecordForm, RecordTarget};
 use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
@@ -23,7 +23,7 @@ use crate::suspended::Suspended;
 
 impl Agent {
     /// Writes the requested sections, one dump at a time. Returns whether all of it was written.
-    pub fn dump(&self, jni: &Jni<'_>, what: What) -> bool {
+    pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
             messages::hear([format!("HPROF: output has stopped: {failure}")]);
@@ -96,7 +96,7 @@ impl Agent {
         }
     }
 
-    fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: What) {
+    fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: DumpContents) {
         let live = self.count_live(jni);
         let sites = AllSites::new(self, &live.counts);
         // Traces and classes that the walk reached.
@@ -196,9 +196,9 @@ impl Agent {
         let micros = output.micros();
         let is_text = output.format() == Format::Text;
         let (form, format) = if is_text {
-            (Form::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
+            (RecordForm::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
         } else {
-            (Form::Segments, write::Format::Binary(names))
+            (RecordForm::Segments, write::Format::Binary(names))
         };
         let epoch = self.next_epoch();
         if is_text {
@@ -207,20 +207,20 @@ impl Agent {
             output.sink.write(begin.as_bytes());
         }
         let target = match spool {
-            Some(file) => Target::Spool(file, None),
-            None => Target::Sink(&mut output.sink),
+            Some(file) => RecordTarget::Spool(file, None),
+            None => RecordTarget::Sink(&mut output.sink),
         };
         let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
         let roots = Roots { threads: &threads, this_thread: this, class_class: self.class_class() };
-        let mut dump = Dump::new(self, &layouts, roots, writer, epoch);
+        let mut dump = DumpWriter::new(self, &layouts, roots, writer, epoch);
         let run = dump.run(self, jni, &classes, &before);
         let counts = dump.counts;
         let target = dump.writer.end(run.is_ok());
         drop(suspended);
         drop((classes_held, threads_held));
         let spooled = match target {
-            Target::Spool(file, failed) => Some((file, failed)),
-            Target::Sink(_) => None,
+            RecordTarget::Spool(file, failed) => Some((file, failed)),
+            RecordTarget::Sink(_) => None,
         };
         output.sink.release();
         if let Some((file, failed)) = spooled {

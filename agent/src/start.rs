@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use crate::agent::{self, Agent};
-use crate::commands::{Command, What};
+use crate::commands::{Command, DumpContents};
 use crate::jvm::{Argument, Capability, Event, Events, Jni, Jvmti};
 use crate::messages::{self, complain, say};
 use crate::options::{self, Asked, Cpu, Options, USAGE};
 use crate::output::Output;
 use crate::output::sink::Sink;
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Ids;
 
 /// Result of a start.
@@ -59,7 +59,9 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             say(USAGE);
             Start::Runs
         }
-        (Asked::Dump, Some(agent), Some(_)) => done(agent.ask(Command::Dump(What::all(&agent.options)))),
+        (Asked::Dump, Some(agent), Some(_)) => {
+            done(agent.ask(Command::Dump(DumpContents::all(&agent.options))))
+        }
         (Asked::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
         (Asked::Dump | Asked::Stop, ..) => {
             complain(match last {
@@ -178,7 +180,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if has(Capability::VirtualThreads) { jvmti.virtual_thread_function() } else { None };
     let (format, cpu) = (options.format, options.cpu);
     let mut output = Output::new(sink, format, cpu == Some(Cpu::Old));
-    let state = State::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
+    let state = AgentState::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
     // First, as in the old agent: if a JVM ends before it has a thread, nothing else distinguishes the
     // file from the start of a heap dump.
     output.control_settings(&state, cpu == Some(Cpu::Samples));

@@ -16,7 +16,7 @@ use crate::tags::{Epoch, Ids, Tag};
 
 /// State shared by the parts of the agent.
 #[derive(Debug)]
-pub struct State {
+pub struct AgentState {
     /// JVM TI.
     pub jvmti: Jvmti,
     /// The options.
@@ -49,7 +49,7 @@ pub struct State {
     tags_objects: AtomicBool,
 }
 
-impl State {
+impl AgentState {
     /// Creates the state of a new recording.
     pub fn new(
         jvmti: Jvmti,

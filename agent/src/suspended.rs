@@ -1,11 +1,11 @@
 //! Suspension of threads while the heap is walked more than once.
 
 use crate::jvm::{Jni, Ref};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Suspended threads, which are resumed when this is dropped.
 pub struct Suspended<'a, 'j> {
-    state: &'a State,
+    state: &'a AgentState,
     threads: Vec<Ref<'j>>,
     virtual_threads: bool,
 }
@@ -16,7 +16,7 @@ impl<'a, 'j> Suspended<'a, 'j> {
     /// The caller holds the locks that those threads may hold while they call the JVM
     /// ([`crate::record::classes::Classes::hold`], [`crate::record::threads::Threads::hold`]), so that
     /// none of them is suspended with a lock.
-    pub fn all(state: &'a State, jni: &'j Jni<'_>) -> Self {
+    pub fn all(state: &'a AgentState, jni: &'j Jni<'_>) -> Self {
         let jvmti = state.jvmti;
         let this = jvmti.current_thread(jni).ok();
         // A virtual thread that called `System.exit` would suspend itself too.

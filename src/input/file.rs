@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, MmapMut, UncheckedAdvice};
 
-use super::mapped_files::{self, Content, Known};
+use super::mapped_files::{self, Content, KnownMap};
 pub use super::packed::Compression;
 use hprof_parser::sniff::{self, Looks};
 
@@ -18,7 +18,7 @@ use hprof_parser::sniff::{self, Looks};
 pub struct Mapped {
     path: PathBuf,
     // Before the map: it has to be dropped first.
-    _known: Known,
+    _known: KnownMap,
     map: Option<Mmap>,
     stamp: Stamp,
     id: FileId,

@@ -34,7 +34,7 @@ const SLOTS: usize = 1024;
 
 /// A recorded map.
 #[derive(Debug)]
-struct Slot {
+struct MapSlot {
     taken: AtomicBool,
     /// Address of the first byte; 0 while the other fields are invalid.
     start: AtomicUsize,
@@ -46,24 +46,24 @@ struct Slot {
 /// Registry of maps.
 struct Maps {
     describe: OnceLock<Describe>,
-    slots: &'static [Slot; SLOTS],
+    slots: &'static [MapSlot; SLOTS],
 }
 
 /// Registry of the process.
 static MAPS: Maps = Maps::new(&SLOTS_OF_PROCESS);
 // Separate: all zeros take no space in the executable.
-static SLOTS_OF_PROCESS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+static SLOTS_OF_PROCESS: [MapSlot; SLOTS] = [const { MapSlot::new() }; SLOTS];
 
 /// Registration of a map, which ends when this is dropped: it has to be dropped before the map.
 #[derive(Debug)]
-pub struct Known(Option<&'static Slot>);
+pub struct KnownMap(Option<&'static MapSlot>);
 
 /// Registers a map, if [`watch`] was called.
-pub fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
+pub fn known(bytes: &[u8], path: &Path, content: Content) -> KnownMap {
     MAPS.known(bytes, path, content)
 }
 
-impl Drop for Known {
+impl Drop for KnownMap {
     fn drop(&mut self) {
         if let Some(slot) = self.0 {
             slot.start.store(0, Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
     MAPS.at(address, text)
 }
 
-impl Slot {
+impl MapSlot {
     const fn new() -> Self {
         Self {
             taken: AtomicBool::new(false),
@@ -94,7 +94,7 @@ impl Slot {
 }
 
 impl Maps {
-    const fn new(slots: &'static [Slot; SLOTS]) -> Self {
+    const fn new(slots: &'static [MapSlot; SLOTS]) -> Self {
         Self { describe: OnceLock::new(), slots }
     }
 
@@ -103,16 +103,16 @@ impl Maps {
         let _ = self.describe.set(describe);
     }
 
-    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> Known {
+    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> KnownMap {
         let Some(describe) = self.describe.get().filter(|_| !bytes.is_empty()) else {
-            return Known(None);
+            return KnownMap(None);
         };
-        let free = |slot: &&Slot| {
+        let free = |slot: &&MapSlot| {
             slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         // Without a slot the map stays unregistered, and its signal unexplained.
         let Some(slot) = self.slots.iter().find(free) else {
-            return Known(None);
+            return KnownMap(None);
         };
         let text = describe(path, content);
         let len = (0..=text.len().min(TEXT)).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
@@ -123,11 +123,11 @@ impl Maps {
         let start = bytes.as_ptr().addr();
         slot.end.store(start + bytes.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
-        Known(Some(slot))
+        KnownMap(Some(slot))
     }
 
     fn at(&self, address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
-        let holds = |slot: &&Slot| {
+        let holds = |slot: &&MapSlot| {
             let start = slot.start.load(Ordering::Acquire);
             let end = slot.end.load(Ordering::Relaxed);
             // Another thread may have given the slot to another map meanwhile.
@@ -148,7 +148,7 @@ mod tests {
 
     /// Separate from those of the process: other tests map files meanwhile.
     static OWN: Maps = Maps::new(&OWN_SLOTS);
-    static OWN_SLOTS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+    static OWN_SLOTS: [MapSlot; SLOTS] = [const { MapSlot::new() }; SLOTS];
 
     fn text_at(address: usize) -> Option<String> {
         let mut text = [0; TEXT];
@@ -172,7 +172,7 @@ mod tests {
 
         // A long text is truncated between characters; once all slots are taken, maps stay unregistered.
         let long = "ü".repeat(TEXT);
-        let maps: Vec<Known> =
+        let maps: Vec<KnownMap> =
             bytes.chunks(4).map(|part| OWN.known(part, long.as_ref(), Content::Scratch)).collect();
         assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
         assert_eq!(text_at(first + 6).unwrap(), "ü".repeat(TEXT / 2));

@@ -9,13 +9,13 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::column::{Columns, Field, Node, Schema};
-pub use super::grid::Line;
-use super::grid::{self, Grid, Piece};
-use super::json::{self, Dump};
+use super::column::{Columns, JsonField, KeyNode, Schema};
+pub use super::grid::RowLine;
+use super::grid::{self, Grid, GridBlock};
+use super::json::{self, DumpHeader};
 use super::number::grouped;
-use super::rows::{Below, Cells, Cursor, Rows};
-use super::table::{self, Builder, Parts, Style};
+use super::rows::{Below, Cells, ColumnRows, RowCursor};
+use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
 use super::{Format, csv, escape};
 
@@ -31,7 +31,7 @@ pub enum Section {
     /// A line about options, for a shell; escaped here. Pages omit it.
     Options(String),
     /// Another table.
-    Table(Builder),
+    Table(TableBuilder),
 }
 
 impl Section {
@@ -44,24 +44,24 @@ impl Section {
     pub fn table_with<R>(
         columns: &Columns<'_, R>,
         rows: impl IntoIterator<Item = R>,
-        below: impl Fn(&R) -> Vec<Line>,
+        below: impl Fn(&R) -> Vec<RowLine>,
     ) -> Self {
-        Self::table_of(columns.schema(), &mut Cursor::new(columns, rows.into_iter(), Some(&below)))
+        Self::table_of(columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), Some(&below)))
     }
 
-    fn table_of(schema: &Schema, rows: &mut dyn Rows) -> Self {
-        let mut table = Builder::of(schema);
+    fn table_of(schema: &Schema, rows: &mut dyn RowCursor) -> Self {
+        let mut table = TableBuilder::of(schema);
         table.push_all(schema, rows);
         Self::Table(table)
     }
 
-    fn into_piece(self) -> Option<Piece> {
+    fn into_piece(self) -> Option<GridBlock> {
         Some(match self {
-            Self::Line(line) => Piece::Line(line),
-            Self::Text(text) => Piece::Text(text),
-            Self::Whole(lines) => Piece::Commands(lines),
+            Self::Line(line) => GridBlock::Line(line),
+            Self::Text(text) => GridBlock::Text(text),
+            Self::Whole(lines) => GridBlock::Commands(lines),
             Self::Options(_) => return None,
-            Self::Table(table) => Piece::Grid(table.into_grid()),
+            Self::Table(table) => GridBlock::Grid(table.into_grid()),
         })
     }
 
@@ -153,14 +153,14 @@ impl<'a, R> Answer<'a, R> {
     }
 
     /// Replaces rows and columns in tables: for facts about one thing.
-    pub fn instead_of_table(mut self, table: Builder) -> Self {
+    pub fn instead_of_table(mut self, table: TableBuilder) -> Self {
         self.columns.hide_from_tables();
         self.around.no_rows = NoRows::Nothing;
         self.above(Section::Table(table))
     }
 
     /// Sets the lines below each row of a table.
-    pub fn below(mut self, lines: impl Fn(&R) -> Vec<Line> + 'a) -> Self {
+    pub fn below(mut self, lines: impl Fn(&R) -> Vec<RowLine> + 'a) -> Self {
         self.below = Some(Box::new(lines));
         self
     }
@@ -202,7 +202,7 @@ impl<'a, R> Answer<'a, R> {
         format: Format,
         style: Style,
         command: &str,
-        dump: &Dump<'_>,
+        dump: &DumpHeader<'_>,
     ) -> io::Result<u64> {
         self.with_erased(|answer| answer.write(out, format, style, command, dump))
     }
@@ -210,7 +210,7 @@ impl<'a, R> Answer<'a, R> {
     /// Calls `show` with the result without the type of its rows, so that `show` is compiled once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
-        let mut rows = Cursor::new(&columns, rows, below.as_deref()).first_of(around.most);
+        let mut rows = ColumnRows::new(&columns, rows, below.as_deref()).first_of(around.most);
         show(ErasedAnswer { schema: columns.schema(), rows: &mut rows, around })
     }
 }
@@ -233,7 +233,7 @@ impl Default for Around {
 /// An [`Answer`] without the type of its rows.
 pub struct ErasedAnswer<'m> {
     schema: &'m Schema,
-    rows: &'m mut dyn Rows,
+    rows: &'m mut dyn RowCursor,
     around: Around,
 }
 
@@ -254,7 +254,7 @@ impl ErasedAnswer<'_> {
         format: Format,
         style: Style,
         command: &str,
-        dump: &Dump<'_>,
+        dump: &DumpHeader<'_>,
     ) -> io::Result<u64> {
         match format {
             Format::Table => self.write_table(out, style),
@@ -334,7 +334,7 @@ impl ErasedAnswer<'_> {
 fn more(
     matching: Option<(Option<u64>, &'static str)>,
     shown: u64,
-    rows: &mut dyn Rows,
+    rows: &mut dyn RowCursor,
 ) -> Option<(Option<u64>, &'static str)> {
     let (total, what) = matching?;
     let more = total.map(|total| total.saturating_sub(shown));
@@ -361,7 +361,7 @@ fn more_rows(
 
 /// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.
 pub(super) struct JsonRow<'m> {
-    pub(super) keys: &'m [(Cow<'static, str>, Node)],
+    pub(super) keys: &'m [(Cow<'static, str>, KeyNode)],
     pub(super) row: &'m dyn Cells,
 }
 
@@ -370,8 +370,8 @@ impl Serialize for JsonRow<'_> {
         let mut map = serializer.serialize_map(Some(self.keys.len()))?;
         for (key, node) in self.keys {
             match node {
-                Node::Value(at) => map.serialize_entry(key, &self.row.value(*at))?,
-                Node::Record(keys) => map.serialize_entry(key, &JsonRow { keys, row: self.row })?,
+                KeyNode::Value(at) => map.serialize_entry(key, &self.row.value(*at))?,
+                KeyNode::Record(keys) => map.serialize_entry(key, &JsonRow { keys, row: self.row })?,
             }
         }
         map.end()
@@ -380,8 +380,8 @@ impl Serialize for JsonRow<'_> {
 
 /// Rows as a JSON list, made while they are written, once.
 struct JsonRows<'m> {
-    keys: &'m [(Cow<'static, str>, Node)],
-    rows: RefCell<&'m mut dyn Rows>,
+    keys: &'m [(Cow<'static, str>, KeyNode)],
+    rows: RefCell<&'m mut dyn RowCursor>,
     /// Number of rows written.
     count: Cell<u64>,
 }
@@ -408,9 +408,9 @@ pub struct Declared {
     /// Meaning of a row, and remarks, in Markdown.
     pub about: &'static str,
     /// Keys of a row.
-    pub rows: Vec<Field>,
+    pub rows: Vec<JsonField>,
     /// Keys beside `rows`.
-    pub beside: Vec<Field>,
+    pub beside: Vec<JsonField>,
 }
 
 #[cfg(test)]
@@ -419,11 +419,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::column::{Align, Column, Key, Kind};
+    use crate::column::{Align, Column, ColumnKey, ValueKind};
     use crate::value::Each;
 
-    fn dump() -> Dump<'static> {
-        Dump {
+    fn dump() -> DumpHeader<'static> {
+        DumpHeader {
             path: "a".into(),
             file_bytes: None,
             format: None,
@@ -453,8 +453,8 @@ mod tests {
 
         static MADE: AtomicU64 = AtomicU64::new(0);
         let columns = Columns::new([
-            Column::of(Key::chosen("a.b", Kind::Integer), |_: &()| 1u64.into()),
-            Column::of(Key::chosen("c", Kind::Any), |_: &()| {
+            Column::of(ColumnKey::chosen("a.b", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::of(ColumnKey::chosen("c", ValueKind::Any), |_: &()| {
                 let one = |number: u64| {
                     MADE.fetch_add(1, Ordering::Relaxed);
                     Value::Integer(number)
@@ -470,12 +470,14 @@ mod tests {
     #[test]
     fn what_dots_put_into_one_object_is_together() {
         let columns = || {
-            let key = |key: &'static str| Column::of(Key::chosen(key, Kind::Text), move |_: &()| key.into());
+            let key = |key: &'static str| {
+                Column::of(ColumnKey::chosen(key, ValueKind::Text), move |_: &()| key.into())
+            };
             Columns::new(["a.b", "c", "a.d.e", "a.f", "a.d.g"].map(key))
         };
         let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
         let json = |columns: &Columns<'_, ()>| {
-            let mut row = Cursor::new(columns, std::iter::once(()), None);
+            let mut row = ColumnRows::new(columns, std::iter::once(()), None);
             assert!(row.advance());
             serde_json::to_string(&JsonRow { keys: columns.schema().keys(), row: &row }).unwrap()
         };
@@ -488,12 +490,14 @@ mod tests {
     #[test]
     fn a_header_says_what_a_table_shows_wherever_it_is_declared() {
         let columns = Columns::new([
-            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into())
+            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into())
                 .place(1)
                 .align(Align::Left)
                 .header("first"),
-            Column::of(Key::chosen("b", Kind::Integer), |_: &()| 2u64.into()).header("second").place(0),
-            Column::of(Key::chosen("c", Kind::Integer), |_: &()| 3u64.into()).place(2),
+            Column::of(ColumnKey::chosen("b", ValueKind::Integer), |_: &()| 2u64.into())
+                .header("second")
+                .place(0),
+            Column::of(ColumnKey::chosen("c", ValueKind::Integer), |_: &()| 3u64.into()).place(2),
         ]);
         let mut out = Vec::new();
         Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();

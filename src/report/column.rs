@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use hprof_parser::ObjectId;
-pub use hprof_query::dictionary::{Key, Kind};
+pub use hprof_query::dictionary::{ColumnKey, ValueKind};
 
 use super::escape;
 use super::ink::Ink;
@@ -16,7 +16,7 @@ use super::value::{Value, list};
 
 /// Link target of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum CellTarget {
     /// An object.
     Object(ObjectId),
     /// A class: name, and class object if the row contains it.
@@ -27,29 +27,29 @@ pub enum Target {
 
 /// A declared key of JSON, also the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Field {
+pub struct JsonField {
     /// Key: a name of the dictionary. A dot nests: `total.rows`.
-    pub key: Key,
+    pub key: ColumnKey,
     /// Fields of a record, or of each record of a list; empty if the dump determines them.
-    pub fields: Vec<Field>,
+    pub fields: Vec<JsonField>,
     /// Condition under which it is `null`, if it can be.
     pub null: Option<&'static str>,
 }
 
-impl Field {
+impl JsonField {
     /// Creates a field that is never `null`.
-    pub fn of(key: impl Into<Key>) -> Self {
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
         Self::nested(key, Vec::new())
     }
 
     /// Creates a record, or a list of records, with these fields.
-    pub fn nested(key: impl Into<Key>, fields: Vec<Self>) -> Self {
+    pub fn nested(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
         Self { key: key.into(), fields, null: None }
     }
 
     /// Returns the fields of a record; empty if the dump determines them.
     pub(super) fn record(&self) -> Option<&[Self]> {
-        (self.key.kind == Kind::Record).then_some(&self.fields)
+        (self.key.kind == ValueKind::Record).then_some(&self.fields)
     }
 
     /// Marks the field as `null` under a condition.
@@ -98,7 +98,7 @@ pub enum Fit {
     Wrap,
 }
 
-type Make<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
+type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
 /// A column of rows `R`.
@@ -111,7 +111,7 @@ pub struct Column<'c, R> {
 #[derive(Debug)]
 pub(super) struct Declaration {
     /// `None` for a column that only tables have.
-    field: Option<Field>,
+    field: Option<JsonField>,
     pub(super) header: Header,
     /// `true` if tables show the column.
     is_shown: bool,
@@ -125,8 +125,8 @@ pub(super) struct Declaration {
 struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
-    cell: Option<Make<'c, R, String>>,
-    target: Option<Make<'c, R, Option<Target>>>,
+    cell: Option<MakeCell<'c, R, String>>,
+    target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
 /// Title and position of a column in a table.
@@ -154,9 +154,9 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
 
 impl Declaration {
     /// Creates a column of JSON and CSV.
-    fn new(field: Field) -> Self {
+    fn new(field: JsonField) -> Self {
         let align = match field.key.kind {
-            Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
+            ValueKind::Integer | ValueKind::Signed | ValueKind::Float => Align::Right,
             _ => Align::Left,
         };
         let mut header = Header::new("", align, Fit::Whole);
@@ -182,8 +182,8 @@ impl Declaration {
     }
 
     /// Returns the fields of the record that CSV has cells for; `None` if it has one cell.
-    pub(super) fn csv_record(&self) -> Option<&[Field]> {
-        self.field.as_ref().filter(|_| !self.has_csv).and_then(Field::record)
+    pub(super) fn csv_record(&self) -> Option<&[JsonField]> {
+        self.field.as_ref().filter(|_| !self.has_csv).and_then(JsonField::record)
     }
 
     /// Returns whether its cells are texts, not numbers.
@@ -194,18 +194,21 @@ impl Declaration {
 
 impl<'c, R> Column<'c, R> {
     /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`].
-    pub fn of(key: impl Into<Key>, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
+    pub fn of(
+        key: impl Into<ColumnKey>,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
         Self::nested(key, Vec::new(), value)
     }
 
     /// Creates a record, or a list of records, with these fields; see [`Column::of`].
     pub fn nested(
-        key: impl Into<Key>,
-        fields: Vec<Field>,
+        key: impl Into<ColumnKey>,
+        fields: Vec<JsonField>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
-        Self { declaration: Declaration::new(Field::nested(key, fields)), making }
+        Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
     }
 
     /// Creates a column of tables only: for values derived from others, such as a share or a bar.
@@ -214,13 +217,13 @@ impl<'c, R> Column<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let cell: Make<'c, R, String> = Box::new(cell);
+        let cell: MakeCell<'c, R, String> = Box::new(cell);
         let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(cell), target: None };
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
     /// Creates a record by declared columns, or `null`; see [`Column::of`].
-    pub fn record<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
+    pub fn record<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
     {
@@ -229,7 +232,7 @@ impl<'c, R> Column<'c, R> {
     }
 
     /// Creates a list of records by declared columns; see [`Column::of`].
-    pub fn records<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
+    pub fn records<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
     {
@@ -282,7 +285,7 @@ impl<'c, R> Column<'c, R> {
     }
 
     /// Sets the link target of a cell on a page, if type and key do not determine it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<Target> + Send + Sync + 'c) -> Self {
+    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
         self.making.target = Some(Box::new(target));
         self
     }
@@ -340,15 +343,15 @@ pub(super) struct Schema {
     /// Columns that tables show, in their order.
     shown: Vec<usize>,
     /// Keys of JSON and CSV.
-    keys: Vec<(Cow<'static, str>, Node)>,
+    keys: Vec<(Cow<'static, str>, KeyNode)>,
 }
 
 /// Content of a key of a row.
-pub(super) enum Node {
+pub(super) enum KeyNode {
     /// A column, by number.
     Value(usize),
     /// A record of the columns whose keys continue after a dot.
-    Record(Vec<(Cow<'static, str>, Node)>),
+    Record(Vec<(Cow<'static, str>, KeyNode)>),
 }
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
@@ -375,7 +378,7 @@ impl<'c, R> Columns<'c, R> {
     }
 
     /// Returns the fields for the reference.
-    pub fn fields(&self) -> Vec<Field> {
+    pub fn fields(&self) -> Vec<JsonField> {
         self.schema.fields()
     }
 
@@ -415,7 +418,7 @@ impl<'c, R> Columns<'c, R> {
     }
 
     /// Returns the link target of a column's cell, by number; `None` if the column does not set it.
-    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<Target>> {
+    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<CellTarget>> {
         Some(self.makings.get(at)?.target.as_ref()?(row))
     }
 }
@@ -438,17 +441,17 @@ impl Schema {
 
     fn flatten(&mut self) {
         let key = |(at, column): (usize, &Declaration)| {
-            Some((column.field.as_ref()?.key.text.clone(), Node::Value(at)))
+            Some((column.field.as_ref()?.key.text.clone(), KeyNode::Value(at)))
         };
         self.keys = self.columns.iter().enumerate().filter_map(key).collect();
     }
 
-    fn fields(&self) -> Vec<Field> {
+    fn fields(&self) -> Vec<JsonField> {
         self.columns.iter().filter_map(|column| column.field.clone()).collect()
     }
 
     /// Returns the keys of a row.
-    pub(super) fn keys(&self) -> &[(Cow<'static, str>, Node)] {
+    pub(super) fn keys(&self) -> &[(Cow<'static, str>, KeyNode)] {
         &self.keys
     }
 
@@ -463,20 +466,20 @@ impl Schema {
     }
 }
 
-fn record(keys: &[(Cow<'static, str>, Node)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
-    let value = |node: &Node| match node {
-        Node::Value(at) => of(*at),
-        Node::Record(keys) => record(keys, of),
+fn record(keys: &[(Cow<'static, str>, KeyNode)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
+    let value = |node: &KeyNode| match node {
+        KeyNode::Value(at) => of(*at),
+        KeyNode::Record(keys) => record(keys, of),
     };
     Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }
 
 /// Inserts a column by its key: each dot opens a record.
-fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: usize) {
-    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, Node::Value(at))) };
+fn nest(out: &mut Vec<(Cow<'static, str>, KeyNode)>, key: Cow<'static, str>, at: usize) {
+    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, KeyNode::Value(at))) };
     let inner = Cow::Owned(inner.to_owned());
     for (known, node) in out.iter_mut() {
-        if let Node::Record(keys) = node
+        if let KeyNode::Record(keys) = node
             && known == outer
         {
             return nest(keys, inner, at);
@@ -484,5 +487,5 @@ fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: us
     }
     let mut keys = Vec::new();
     nest(&mut keys, inner, at);
-    out.push((Cow::Owned(outer.to_owned()), Node::Record(keys)));
+    out.push((Cow::Owned(outer.to_owned()), KeyNode::Record(keys)));
 }

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::column::{Columns, Field, Schema};
-use super::rows::{Cells, Cursor, Rows};
+use super::column::{Columns, JsonField, Schema};
+use super::rows::{Cells, ColumnRows, RowCursor};
 use super::value::Value;
 use super::{digits, escape};
 use hprof_parser::ObjectId;
@@ -23,11 +23,11 @@ pub fn write<R>(
     columns: &Columns<'_, R>,
     rows: impl IntoIterator<Item = R>,
 ) -> io::Result<u64> {
-    write_rows(out, columns.schema(), &mut Cursor::new(columns, rows.into_iter(), None))
+    write_rows(out, columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), None))
 }
 
 /// Writes rows without their type, as [`write()`].
-pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
+pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn RowCursor) -> io::Result<u64> {
     let mut writer = Writer::new(out);
     let mut count = 0;
     let mut is_there = rows.advance();
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         self.end_of_row()
     }
 
-    fn titles(&mut self, key: &str, record: Option<&[Field]>, value: &Value<'_>) {
+    fn titles(&mut self, key: &str, record: Option<&[JsonField]>, value: &Value<'_>) {
         match (record, value) {
             (Some([]), Value::Record(values)) => {
                 values
@@ -97,7 +97,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes as many cells as there are titles, also for a record that is `null` in this row.
-    fn cells(&mut self, record: Option<&[Field]>, value: &Value<'_>) -> io::Result<()> {
+    fn cells(&mut self, record: Option<&[JsonField]>, value: &Value<'_>) -> io::Result<()> {
         match (record, value) {
             (Some([]), Value::Record(values)) => {
                 values.iter().try_for_each(|(_, value)| self.cells(record, value))
@@ -251,7 +251,7 @@ fn is_numbers(value: &Value<'_>) -> bool {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::column::{Column, Key, Kind};
+    use crate::column::{Column, ColumnKey, ValueKind};
     use crate::value::{Each, list};
 
     fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {
         let columns = Columns::new([
-            Column::of(Key::chosen("a,b", Kind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
-            Column::of(Key::chosen("c", Kind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
+            Column::of(ColumnKey::chosen("a,b", ValueKind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
+            Column::of(ColumnKey::chosen("c", ValueKind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
         ]);
         let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(ObjectId(id)), id.into()]);
         let texts =
@@ -286,7 +286,9 @@ mod tests {
             String::from_utf8(expected.into_inner().unwrap()).unwrap()
         );
         let one =
-            Columns::new([Column::of(Key::chosen("a", Kind::Text), |row: &&'static str| (*row).into())]);
+            Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Text), |row: &&'static str| {
+                (*row).into()
+            })]);
         let mut out = Vec::new();
         write(&mut out, &one, ["", "b"]).unwrap();
         assert_eq!(out, b"a\n\"\"\nb\n");
@@ -294,13 +296,13 @@ mod tests {
 
     #[test]
     fn nested_rows_become_columns() {
-        let fields = ["c", "d"].map(|key| Field::of(Key::chosen(key, Kind::Text)));
+        let fields = ["c", "d"].map(|key| JsonField::of(ColumnKey::chosen(key, ValueKind::Text)));
         let columns = Columns::new([
-            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into()),
-            Column::nested(Key::chosen("b", Kind::Record), fields.to_vec(), |_: &()| {
+            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::nested(ColumnKey::chosen("b", ValueKind::Record), fields.to_vec(), |_: &()| {
                 record([("c", "=x".into()), ("d", Value::Null)])
             }),
-            Column::of(Key::chosen("e", Kind::Any), |_: &()| list([1u64, 2])),
+            Column::of(ColumnKey::chosen("e", ValueKind::Any), |_: &()| list([1u64, 2])),
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
@@ -311,7 +313,9 @@ mod tests {
     fn no_cell_is_json() {
         let cell = |value: Value<'static>| {
             let columns =
-                Columns::new([Column::of(Key::chosen("a", Kind::Any), move |_: &()| value.clone())]);
+                Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Any), move |_: &()| {
+                    value.clone()
+                })]);
             let mut out = Vec::new();
             write(&mut out, &columns, [()]).unwrap();
             String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end_matches('\n').to_owned()
@@ -334,12 +338,14 @@ mod tests {
     #[test]
     fn titles_are_declared_and_not_those_of_the_first_row() {
         let inner = Columns::new([
-            Column::of(Key::chosen("x.y", Kind::Integer), |n: &u64| (*n).into()),
-            Column::of(Key::chosen("x.z", Kind::Integer), |n: &u64| (*n + 1).into()),
+            Column::of(ColumnKey::chosen("x.y", ValueKind::Integer), |n: &u64| (*n).into()),
+            Column::of(ColumnKey::chosen("x.z", ValueKind::Integer), |n: &u64| (*n + 1).into()),
         ]);
         let columns = Columns::new([
-            Column::record(Key::chosen("a", Kind::Record), inner, |row: &Option<u64>| *row),
-            Column::nested(Key::chosen("b", Kind::Record), Vec::new(), |row: &Option<u64>| (*row).into()),
+            Column::record(ColumnKey::chosen("a", ValueKind::Record), inner, |row: &Option<u64>| *row),
+            Column::nested(ColumnKey::chosen("b", ValueKind::Record), Vec::new(), |row: &Option<u64>| {
+                (*row).into()
+            }),
         ]);
         let text = |rows: &[Option<u64>]| {
             let mut out = Vec::new();
@@ -353,10 +359,11 @@ mod tests {
 
     #[test]
     fn a_record_without_declared_fields_has_the_keys_of_the_first_row() {
-        let columns =
-            Columns::new([Column::nested(Key::chosen("a", Kind::Record), Vec::new(), |key: &&str| {
-                record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))])
-            })]);
+        let columns = Columns::new([Column::nested(
+            ColumnKey::chosen("a", ValueKind::Record),
+            Vec::new(),
+            |key: &&str| record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))]),
+        )]);
         let mut out = Vec::new();
         write(&mut out, &columns, ["b.c"]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a.b.c,a.e.f.g\n1,2\n");

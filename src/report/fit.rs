@@ -35,18 +35,18 @@ pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut cell = Cell::parse(text, room);
+    let mut cell = FitCell::parse(text, room);
     cell.labels(LONG_LABEL);
-    cell.drop_first(Kind::Package, "…");
+    cell.drop_first(PieceKind::Package, "…");
     cell.tree(room / 2);
     cell.labels(SHORT_LABEL);
     cell.places();
-    cell.drop_first(Kind::Outer, "…$");
-    cell.drop_all(Kind::Package);
-    cell.drop_all(Kind::Outer);
+    cell.drop_first(PieceKind::Outer, "…$");
+    cell.drop_all(PieceKind::Package);
+    cell.drop_all(PieceKind::Outer);
     cell.labels(SHORTEST_LABEL);
     cell.tree(SHORTEST_TREE);
-    cell.drop_all(Kind::Place);
+    cell.drop_all(PieceKind::Place);
     cell.inner_labels();
     cell.held(room);
     cell.cut_end();
@@ -58,7 +58,7 @@ pub fn end(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut cell = Cell::parse(text, room);
+    let mut cell = FitCell::parse(text, room);
     cell.labels(0);
     cell.cut_end();
     cell.text()
@@ -81,7 +81,7 @@ pub fn wanted(text: &str) -> usize {
     if all <= LONG_LABEL || !text.contains('"') {
         return all;
     }
-    let mut cell = Cell::parse(text, 0);
+    let mut cell = FitCell::parse(text, 0);
     cell.labels(LONG_LABEL);
     cell.width()
 }
@@ -93,8 +93,9 @@ pub fn least(text: &str) -> usize {
     if !text.contains("0x") {
         return all.min(1);
     }
-    let cell = Cell::parse(text, 0);
-    let ids: usize = cell.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum();
+    let cell = FitCell::parse(text, 0);
+    let ids: usize =
+        cell.pieces.iter().filter(|piece| piece.kind == PieceKind::Id).map(|piece| piece.width).sum();
     all.min(if ids == 0 { 1 } else { ids + 2 })
 }
 
@@ -150,7 +151,7 @@ pub(super) fn head(text: &str, room: usize) -> &str {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     /// Lines that lead to a row of a tree, or spaces.
     Tree,
     /// Packages of a name, with a dot after each.
@@ -169,48 +170,48 @@ enum Kind {
 
 /// A part of a cell that is shortened in one way.
 #[derive(Debug)]
-struct Piece {
-    kind: Kind,
+struct CellPiece {
+    kind: PieceKind,
     text: String,
     width: usize,
 }
 
 /// A cell that is being shortened.
 #[derive(Debug)]
-struct Cell {
-    pieces: Vec<Piece>,
+struct FitCell {
+    pieces: Vec<CellPiece>,
     /// Number of excess columns.
     excess: usize,
 }
 
-impl Cell {
+impl FitCell {
     fn parse(text: &str, room: usize) -> Self {
         let mut cell = Self { pieces: Vec::new(), excess: 0 };
         let tree = text.len() - text.trim_start_matches([' ', '│', '├', '└', '─']).len();
         let (tree, mut rest) = text.split_at(tree);
-        cell.push(Kind::Tree, tree);
+        cell.push(PieceKind::Tree, tree);
         let mut before = ' ';
         while let Some(c) = rest.chars().next() {
             // The address in the name of a hidden class follows a slash or a plus: it is not an object ID.
             let is_start = !before.is_alphanumeric() && !matches!(before, '.' | '/' | '+');
             let id = id_length(rest);
             let (kind, length) = if id > 0 && is_start {
-                (Kind::Id, id)
+                (PieceKind::Id, id)
             } else if c == '"' {
-                (Kind::Label, label_length(rest))
+                (PieceKind::Label, label_length(rest))
             } else if c == '(' && before.is_alphanumeric() | (before == '>') {
-                (Kind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
+                (PieceKind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
             } else if is_start && (c.is_alphabetic() || c == '_' || c == '$') {
                 let length = name_length(rest);
                 let (name, _) = rest.split_at(length);
                 cell.name(name);
-                (Kind::Plain, length)
+                (PieceKind::Plain, length)
             } else {
-                cell.push(Kind::Plain, c.encode_utf8(&mut [0; 4]));
-                (Kind::Plain, c.len_utf8())
+                cell.push(PieceKind::Plain, c.encode_utf8(&mut [0; 4]));
+                (PieceKind::Plain, c.len_utf8())
             };
             let (piece, after) = rest.split_at(length);
-            if kind != Kind::Plain {
+            if kind != PieceKind::Plain {
                 cell.push(kind, piece);
             }
             before = piece.chars().next_back().unwrap_or(' ');
@@ -220,14 +221,14 @@ impl Cell {
         cell
     }
 
-    fn push(&mut self, kind: Kind, text: &str) {
+    fn push(&mut self, kind: PieceKind, text: &str) {
         match self.pieces.last_mut() {
             _ if text.is_empty() => {}
-            Some(last) if last.kind == Kind::Plain && kind == Kind::Plain => {
+            Some(last) if last.kind == PieceKind::Plain && kind == PieceKind::Plain => {
                 last.text.push_str(text);
                 last.width += width(text);
             }
-            _ => self.pieces.push(Piece { kind, text: text.to_owned(), width: width(text) }),
+            _ => self.pieces.push(CellPiece { kind, text: text.to_owned(), width: width(text) }),
         }
     }
 
@@ -239,7 +240,7 @@ impl Cell {
         let class = segments.iter().position(is_class).unwrap_or(segments.len() - 1);
         for (at, segment) in segments.iter().enumerate() {
             if at < class {
-                self.push(Kind::Package, &format!("{segment}."));
+                self.push(PieceKind::Package, &format!("{segment}."));
                 continue;
             }
             let parts: Vec<&str> = segment.split('$').collect();
@@ -250,14 +251,14 @@ impl Cell {
             let simple = if at == class { parts.iter().rposition(is_name).unwrap_or(0) } else { 0 };
             for (number, part) in parts.iter().enumerate() {
                 if number < simple && !part.is_empty() {
-                    self.push(Kind::Outer, &format!("{part}$"));
+                    self.push(PieceKind::Outer, &format!("{part}$"));
                 } else {
-                    self.push(Kind::Plain, part);
-                    self.push(Kind::Plain, if number + 1 < parts.len() { "$" } else { "" });
+                    self.push(PieceKind::Plain, part);
+                    self.push(PieceKind::Plain, if number + 1 < parts.len() { "$" } else { "" });
                 }
             }
             if at + 1 < segments.len() {
-                self.push(Kind::Plain, ".");
+                self.push(PieceKind::Plain, ".");
             }
         }
     }
@@ -271,7 +272,7 @@ impl Cell {
     }
 
     /// Replaces pieces of a kind, from the left, until the cell fits.
-    fn shorten(&mut self, kind: Kind, shorter: impl Fn(&Piece, usize) -> String) {
+    fn shorten(&mut self, kind: PieceKind, shorter: impl Fn(&CellPiece, usize) -> String) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.kind == kind) {
             if self.excess == 0 {
                 return;
@@ -280,14 +281,14 @@ impl Cell {
             let width = width(&text);
             if width < piece.width {
                 self.excess = self.excess.saturating_sub(piece.width - width);
-                *piece = Piece { kind, text, width };
+                *piece = CellPiece { kind, text, width };
             }
         }
     }
 
     /// Replaces as few pieces of a kind as possible by a mark: of each name the first ones, from the left, until the
     /// cell fits. The mark of outer classes also stands for the packages before them.
-    fn drop_first(&mut self, kind: Kind, mark: &str) {
+    fn drop_first(&mut self, kind: PieceKind, mark: &str) {
         let mark_width = width(mark);
         let mut kept = Vec::with_capacity(self.pieces.len());
         for piece in std::mem::take(&mut self.pieces) {
@@ -295,10 +296,11 @@ impl Cell {
                 kept.push(piece);
                 continue;
             }
-            let before = kept.pop_if(|last: &mut Piece| last.kind == kind || last.kind == Kind::Package);
+            let before =
+                kept.pop_if(|last: &mut CellPiece| last.kind == kind || last.kind == PieceKind::Package);
             let dropped = piece.width + before.as_ref().map_or(0, |before| before.width);
             if dropped > mark_width {
-                kept.push(Piece { kind, text: mark.to_owned(), width: mark_width });
+                kept.push(CellPiece { kind, text: mark.to_owned(), width: mark_width });
                 self.excess = self.excess.saturating_sub(dropped - mark_width);
             } else {
                 kept.extend(before);
@@ -310,17 +312,17 @@ impl Cell {
 
     /// Empties all pieces of a kind: a class name without its packages or outer classes is a pattern, but one with `$`
     /// is matched as written and needs a mark, `…Weak$1`.
-    fn drop_all(&mut self, kind: Kind) {
+    fn drop_all(&mut self, kind: PieceKind) {
         if self.excess > 0 {
             let before = self.width();
             let mut pieces = self.pieces.iter_mut().peekable();
             while let Some(piece) = pieces.next() {
                 if piece.kind == kind {
                     let has_dollar =
-                        |next: &&mut Piece| next.text.split_at(name_length(&next.text)).0.contains('$');
-                    let is_marked = kind == Kind::Outer && pieces.peek().is_some_and(has_dollar);
+                        |next: &&mut CellPiece| next.text.split_at(name_length(&next.text)).0.contains('$');
+                    let is_marked = kind == PieceKind::Outer && pieces.peek().is_some_and(has_dollar);
                     let text = if is_marked { "…" } else { "" };
-                    *piece = Piece { kind, text: text.to_owned(), width: width(text) };
+                    *piece = CellPiece { kind, text: text.to_owned(), width: width(text) };
                 }
             }
             self.excess = self.excess.saturating_sub(before - self.width());
@@ -329,7 +331,7 @@ impl Cell {
 
     /// Reduces places to the line number: the file has the name of the class.
     fn places(&mut self) {
-        self.shorten(Kind::Place, |piece, _| match piece.text.rsplit_once(':') {
+        self.shorten(PieceKind::Place, |piece, _| match piece.text.rsplit_once(':') {
             Some((_, line)) => format!("(:{line}"),
             None => "()".to_owned(),
         });
@@ -337,7 +339,7 @@ impl Cell {
 
     /// Truncates quoted texts, but not below a width.
     fn labels(&mut self, least: usize) {
-        self.shorten(Kind::Label, |piece, excess| {
+        self.shorten(PieceKind::Label, |piece, excess| {
             let room = piece.width.saturating_sub(excess).max(least);
             if room >= piece.width || room < 3 {
                 return piece.text.clone();
@@ -348,7 +350,7 @@ impl Cell {
 
     /// Reduces quoted texts to the mark, except at the end of the cell, where nothing follows.
     fn inner_labels(&mut self) {
-        let last = self.pieces.pop_if(|last| last.kind == Kind::Label);
+        let last = self.pieces.pop_if(|last| last.kind == PieceKind::Label);
         self.labels(NO_LABEL);
         self.pieces.extend(last);
     }
@@ -356,9 +358,9 @@ impl Cell {
     /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID
     /// fit: of several fields the first is sufficient.
     fn held(&mut self, room: usize) {
-        let Some(id) = self.pieces.iter().position(|piece| piece.kind == Kind::Id) else { return };
+        let Some(id) = self.pieces.iter().position(|piece| piece.kind == PieceKind::Id) else { return };
         let before = self.pieces.get(..id).unwrap_or_default();
-        let first = usize::from(before.first().is_some_and(|piece| piece.kind == Kind::Tree));
+        let first = usize::from(before.first().is_some_and(|piece| piece.kind == PieceKind::Tree));
         let text: String = before.iter().skip(first).map(|piece| piece.text.as_str()).collect();
         let Some((held, class)) = text.split_once(": ") else { return };
         // Includes the mark of the omission after the ID.
@@ -369,7 +371,7 @@ impl Cell {
             return;
         }
         let text = format!("{}…: {class}", head(held, left - 1));
-        let shorter = Piece { kind: Kind::Plain, width: width(&text), text };
+        let shorter = CellPiece { kind: PieceKind::Plain, width: width(&text), text };
         let before = self.width();
         self.pieces.splice(first..id, [shorter]);
         self.excess = self.excess.saturating_sub(before - self.width());
@@ -377,7 +379,7 @@ impl Cell {
 
     /// Shortens the lines of a tree on the left, where a number shows the level.
     fn tree(&mut self, least: usize) {
-        self.shorten(Kind::Tree, |piece, excess| {
+        self.shorten(PieceKind::Tree, |piece, excess| {
             let level = format!("…{}", piece.width / 3);
             let room = piece.width.saturating_sub(excess).max(least).saturating_sub(width(&level));
             // A level takes three columns.
@@ -394,12 +396,13 @@ impl Cell {
         if self.excess == 0 {
             return;
         }
-        room -= room
-            .min(self.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum());
+        room -= room.min(
+            self.pieces.iter().filter(|piece| piece.kind == PieceKind::Id).map(|piece| piece.width).sum(),
+        );
         room = room.saturating_sub(1);
         let mut is_cut = false;
         let mut is_nested = false;
-        for piece in self.pieces.iter_mut().filter(|piece| piece.kind != Kind::Id) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.kind != PieceKind::Id) {
             if is_cut {
                 piece.text.clear();
             } else if piece.width > room {
@@ -409,7 +412,7 @@ impl Cell {
                 piece.text = format!("{mark}{start}…");
                 is_cut = true;
             }
-            is_nested = piece.kind == Kind::Outer && piece.text.is_empty();
+            is_nested = piece.kind == PieceKind::Outer && piece.text.is_empty();
             room = room.saturating_sub(piece.width);
         }
         self.excess = 0;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::column::{Align, Declaration, Fit, Schema, Target};
-pub use super::rows::Line;
-use super::rows::{Rows, table_cell};
+use super::column::{Align, CellTarget, Declaration, Fit, Schema};
+pub use super::rows::RowLine;
+use super::rows::{RowCursor, table_cell};
 use super::value::Value;
 use hprof_parser::ObjectId;
 
@@ -18,9 +18,9 @@ pub struct Grid {
     /// Rows of totals.
     pub totals: Vec<Vec<String>>,
     /// Pieces above the rows.
-    pub above: Vec<Piece>,
+    pub above: Vec<GridBlock>,
     /// Pieces below the rows.
-    pub under: Vec<Piece>,
+    pub under: Vec<GridBlock>,
     /// Number of omitted rows, if counted, and their noun: `classes`.
     pub more: Option<(Option<u64>, &'static str)>,
     /// Text shown instead of columns without rows.
@@ -46,7 +46,7 @@ pub struct GridRow {
     /// Cells, one per column.
     pub cells: Vec<GridCell>,
     /// Lines below it, such as the frames of a stack.
-    pub below: Vec<Line>,
+    pub below: Vec<RowLine>,
 }
 
 /// A cell: text as in the dump, not escaped.
@@ -55,12 +55,12 @@ pub struct GridCell {
     /// Text.
     pub text: String,
     /// Link target.
-    pub target: Option<Target>,
+    pub target: Option<CellTarget>,
 }
 
 /// A piece above or below a grid.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum GridBlock {
     /// A paragraph.
     Line(String),
     /// Lines that keep their breaks.
@@ -82,7 +82,7 @@ fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
 }
 
 /// Returns the current row of a result.
-pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
+pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
     let of_key = |wanted: &str| {
         let (at, _) = schema.programs().find(|(_, column)| column.key() == Some(wanted))?;
         match rows.value(at) {
@@ -93,14 +93,14 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     let object = of_key("object");
     let cell = |(at, column): (usize, &Declaration)| {
         let of_value = || match (column.key(), rows.value(at)) {
-            (_, Value::Id(id)) => Some(Target::Object(id)),
+            (_, Value::Id(id)) => Some(CellTarget::Object(id)),
             (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
                 let class_object = if key == "class" { of_key("class_object") } else { None };
-                Some(Target::Class(name.into_owned(), class_object))
+                Some(CellTarget::Class(name.into_owned(), class_object))
             }
-            (Some("name"), Value::Text(_)) => object.map(Target::Object),
+            (Some("name"), Value::Text(_)) => object.map(CellTarget::Object),
             // Derived values describe the object of the row.
-            (None, _) if column.is_text() => object.map(Target::Object),
+            (None, _) if column.is_text() => object.map(CellTarget::Object),
             _ => None,
         };
         let target = rows.own_target(at).unwrap_or_else(of_value);
@@ -109,7 +109,7 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
 }
 
-impl Target {
+impl CellTarget {
     fn is_null(&self) -> bool {
         matches!(self, Self::Object(id) if *id == ObjectId::NULL)
     }

@@ -17,21 +17,21 @@ struct Turn<'o, T> {
     failed: Option<io::Error>,
 }
 
-struct Shared<'o, T> {
+struct SharedTurn<'o, T> {
     turn: Mutex<Turn<'o, T>>,
     changed: Condvar,
 }
 
 /// Result of a work item.
-pub(super) struct Item<'s, 'o, T: Default> {
+pub(super) struct OrderedItem<'s, 'o, T: Default> {
     /// Part that is not written yet.
     pub(super) made: T,
     number: u64,
-    shared: &'s Shared<'o, T>,
+    shared: &'s SharedTurn<'o, T>,
 }
 
 /// Text of an item.
-pub(super) type Text<'s, 'o> = Item<'s, 'o, Vec<u8>>;
+pub(super) type Text<'s, 'o> = OrderedItem<'s, 'o, Vec<u8>>;
 
 /// Returns whether a text is written before it is complete.
 #[inline(always)]
@@ -49,15 +49,15 @@ impl Text<'_, '_> {
     }
 }
 
-impl<T: Default> Item<'_, '_, T> {
+impl<T: Default> OrderedItem<'_, '_, T> {
     /// Writes what was made so far on the item's turn, with more to follow. Returns `false` after a failure.
     #[inline(never)]
     pub(super) fn send(&mut self) -> bool {
-        self.go_out(Ok(()), Part::More)
+        self.go_out(Ok(()), ItemOutput::More)
     }
 
     /// Waits for the item's turn and writes what was made, if successful; returns `false` after a failure.
-    fn go_out(&mut self, made: io::Result<()>, part: Part) -> bool {
+    fn go_out(&mut self, made: io::Result<()>, part: ItemOutput) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl<T: Default> Item<'_, '_, T> {
         {
             turn.failed = Some(error);
         }
-        turn.number += u64::from(part == Part::Last);
+        turn.number += u64::from(part == ItemOutput::Last);
         self.shared.changed.notify_all();
         if turn.failed.is_some() {
             self.made = T::default();
@@ -78,7 +78,7 @@ impl<T: Default> Item<'_, '_, T> {
 
 /// Part of an item's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ItemOutput {
     /// More follows.
     More,
     /// The rest, or everything.
@@ -86,7 +86,7 @@ enum Part {
 }
 
 /// A thread that panics must not let the others wait for its turn.
-impl<T: Default> Drop for Item<'_, '_, T> {
+impl<T: Default> Drop for OrderedItem<'_, '_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,18 +126,19 @@ pub(super) fn in_order<I: Send>(
 pub(super) fn ordered<I: Send, T: Default + Send>(
     items: impl Iterator<Item = I> + Send,
     put: Put<'_, T>,
-    make: impl Fn(I, &mut Item<'_, '_, T>) -> io::Result<()> + Sync,
+    make: impl Fn(I, &mut OrderedItem<'_, '_, T>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
-    let shared = Shared { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
+    let shared =
+        SharedTurn { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
     rayon::broadcast(|_| {
-        let mut out = Item { made: T::default(), number: 0, shared: &shared };
+        let mut out = OrderedItem { made: T::default(), number: 0, shared: &shared };
         loop {
             let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, item)) = next else { return };
             out.number = number;
             let made = make(item, &mut out);
-            if !out.go_out(made, Part::Last) {
+            if !out.go_out(made, ItemOutput::Last) {
                 return;
             }
         }

@@ -20,7 +20,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 struct Document<'a, R, E> {
     schema_version: u32,
     command: &'a str,
-    dump: &'a Dump<'a>,
+    dump: &'a DumpHeader<'a>,
     rows: R,
     #[serde(flatten)]
     more: E,
@@ -28,7 +28,7 @@ struct Document<'a, R, E> {
 
 /// Facts about the dump in every document.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Dump<'a> {
+pub struct DumpHeader<'a> {
     /// Path as given.
     pub path: Cow<'a, str>,
     /// Length of the file in bytes, if known.
@@ -54,7 +54,7 @@ pub struct Dump<'a> {
 pub fn write<R: Serialize, E: Serialize>(
     out: &mut dyn Write,
     command: &str,
-    dump: &Dump<'_>,
+    dump: &DumpHeader<'_>,
     rows: R,
     more: E,
 ) -> io::Result<()> {
@@ -89,7 +89,7 @@ impl DocumentFrame {
     ///
     /// # Errors
     /// If it cannot be serialized.
-    pub(super) fn new<E: Serialize>(command: &str, dump: &Dump<'_>, more: E) -> io::Result<Self> {
+    pub(super) fn new<E: Serialize>(command: &str, dump: &DumpHeader<'_>, more: E) -> io::Result<Self> {
         let mut document = Vec::new();
         write(&mut document, command, dump, [(); 0], more)?;
         // A line break of the document itself: in a string it is escaped, and nested values are indented more.
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn hostile_text_comes_back_from_a_parser_and_is_harmless_in_the_file() {
         let name = "a\u{1b}[2J\u{202e}\u{7f}\u{85}\"\\";
-        let dump = Dump { path: "x".into(), ..Dump::default() };
+        let dump = DumpHeader { path: "x".into(), ..DumpHeader::default() };
         let mut out = Vec::new();
         write(
             &mut out,

@@ -1,7 +1,7 @@
 //! Markdown: results as tables, and texts of a dump without any markup.
 
 use super::escape;
-use super::grid::{Grid, GridRow, Piece};
+use super::grid::{Grid, GridBlock, GridRow};
 use super::number::grouped;
 
 /// Characters with a meaning in Markdown.
@@ -105,19 +105,19 @@ fn cells(row: &GridRow) -> Vec<String> {
     cells
 }
 
-fn pieces(pieces: &[Piece], rows: usize) -> String {
+fn pieces(pieces: &[GridBlock], rows: usize) -> String {
     let mut out = String::new();
     for piece in pieces {
         match piece {
-            Piece::Line(line) if line.trim().is_empty() => {}
-            Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
+            GridBlock::Line(line) if line.trim().is_empty() => {}
+            GridBlock::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
             // Commands are for a terminal.
-            Piece::Commands(_) => {}
-            Piece::Text(lines) => {
+            GridBlock::Commands(_) => {}
+            GridBlock::Text(lines) => {
                 let lines = lines.lines().filter(|line| !line.trim().is_empty());
                 lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));
             }
-            Piece::Grid(each) => out.push_str(&grid(each, rows)),
+            GridBlock::Grid(each) => out.push_str(&grid(each, rows)),
         }
     }
     out
@@ -126,7 +126,7 @@ fn pieces(pieces: &[Piece], rows: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::{GridCell, GridColumn, Line};
+    use crate::grid::{GridCell, GridColumn, RowLine};
 
     #[test]
     fn nothing_in_a_text_is_markdown() {
@@ -151,14 +151,14 @@ mod tests {
         let rows = vec![
             GridRow {
                 cells: vec![cell("1"), cell("a|b\n<br>")],
-                below: vec![Line { indent: 4, text: "| c".to_owned() }],
+                below: vec![RowLine { indent: 4, text: "| c".to_owned() }],
             },
             GridRow { cells: vec![cell("2"), cell("d")], below: Vec::new() },
         ];
         let answer = Grid {
             columns: vec![column("#", true), column("name", false)],
             rows,
-            above: vec![Piece::Line("# e".to_owned()), Piece::Commands(vec!["hprof-cli".to_owned()])],
+            above: vec![GridBlock::Line("# e".to_owned()), GridBlock::Commands(vec!["hprof-cli".to_owned()])],
             more: Some((Some(2), "rows")),
             ..Grid::default()
         };

@@ -1,11 +1,11 @@
 //! Rows without their type: renderers are compiled once, not for each type of rows.
 
-use super::column::{Columns, Target, plain};
+use super::column::{CellTarget, Columns, plain};
 use super::value::Value;
 
 /// A line below a row of a table, such as a frame of its stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct RowLine {
     /// Indentation in columns.
     pub indent: usize,
     /// Text, not escaped yet.
@@ -24,7 +24,7 @@ pub(super) trait Cells {
     fn own_cell(&self, at: usize) -> Option<String>;
 
     /// Returns the link target of the cell on a page, if the column sets it.
-    fn own_target(&self, at: usize) -> Option<Option<Target>>;
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>>;
 }
 
 /// Returns the cell of a table, not escaped yet.
@@ -33,7 +33,7 @@ pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
 }
 
 /// Rows, one at a time, made while they are written.
-pub(super) trait Rows: Cells {
+pub(super) trait RowCursor: Cells {
     /// Makes the next row, to which [`Cells`] refer from then on; returns `false` after the last.
     fn advance(&mut self) -> bool;
 
@@ -41,14 +41,14 @@ pub(super) trait Rows: Cells {
     fn has_more(&mut self) -> bool;
 
     /// Returns the lines below the row in a table.
-    fn below(&self) -> Vec<Line>;
+    fn below(&self) -> Vec<RowLine>;
 }
 
 /// Function that returns the lines below a row of a table.
-pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<Line> + 'm;
+pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<RowLine> + 'm;
 
 /// Rows by declared columns.
-pub(super) struct Cursor<'m, 'c, R, I> {
+pub(super) struct ColumnRows<'m, 'c, R, I> {
     columns: &'m Columns<'c, R>,
     below: Option<&'m Below<'m, R>>,
     rows: I,
@@ -57,7 +57,7 @@ pub(super) struct Cursor<'m, 'c, R, I> {
     left: usize,
 }
 
-impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
+impl<'m, 'c, R, I> ColumnRows<'m, 'c, R, I> {
     /// Creates a cursor before the first of these rows.
     pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m Below<'m, R>>) -> Self {
         Self { columns, below, rows, row: None, left: usize::MAX }
@@ -69,7 +69,7 @@ impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
     }
 }
 
-impl<R, I> Cells for Cursor<'_, '_, R, I> {
+impl<R, I> Cells for ColumnRows<'_, '_, R, I> {
     fn value(&self, at: usize) -> Value<'_> {
         match &self.row {
             Some(row) => self.columns.value(at, row),
@@ -88,12 +88,12 @@ impl<R, I> Cells for Cursor<'_, '_, R, I> {
         self.columns.cell(at, self.row.as_ref()?)
     }
 
-    fn own_target(&self, at: usize) -> Option<Option<Target>> {
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {
         self.columns.target(at, self.row.as_ref()?)
     }
 }
 
-impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
+impl<R, I: Iterator<Item = R>> RowCursor for ColumnRows<'_, '_, R, I> {
     fn advance(&mut self) -> bool {
         let left = self.left.checked_sub(1);
         self.row = left.and_then(|left| {
@@ -107,7 +107,7 @@ impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
         self.left == 0 && self.rows.next().is_some()
     }
 
-    fn below(&self) -> Vec<Line> {
+    fn below(&self) -> Vec<RowLine> {
         match (self.below, &self.row) {
             (Some(below), Some(row)) => below(row),
             _ => Vec::new(),

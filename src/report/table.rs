@@ -7,9 +7,9 @@ use std::ops::Range;
 use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
-use super::grid::{Grid, GridCell, GridRow, Line};
+use super::grid::{Grid, GridCell, GridRow, RowLine};
 use super::ink::{self, Ink};
-use super::rows::{Rows, table_cell};
+use super::rows::{RowCursor, table_cell};
 use super::{escape, fit, layout};
 
 /// Style of a table.
@@ -32,9 +32,9 @@ pub(crate) fn option(option: &str, does: &str) -> String {
 
 /// Builder of a table.
 #[derive(Debug)]
-pub struct Builder {
+pub struct TableBuilder {
     columns: Vec<Header>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     footer: Vec<Vec<String>>,
     /// Length of the longest cell in bytes.
     longest: usize,
@@ -44,9 +44,9 @@ pub struct Builder {
 
 /// A row with the lines below it.
 #[derive(Debug, Default)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
-    below: Vec<Line>,
+    below: Vec<RowLine>,
 }
 
 /// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
@@ -61,7 +61,7 @@ pub(super) const PART: u64 = 1 << 13;
 
 /// Properties of a table's part that later parts depend on.
 #[derive(Debug)]
-struct Found {
+struct ColumnWidths {
     /// Width of each column; `None` for one that is left out, also in later parts.
     widths: Vec<Option<usize>>,
     is_cut: bool,
@@ -72,7 +72,7 @@ pub(super) struct Parts<'m> {
     schema: &'m Schema,
     totals: &'m [Vec<(&'static str, String)>],
     style: Style,
-    found: Option<Found>,
+    found: Option<ColumnWidths>,
 }
 
 impl<'m> Parts<'m> {
@@ -87,8 +87,8 @@ impl<'m> Parts<'m> {
     }
 
     /// Builds the next part; returns it with its number of rows, and whether it is the last.
-    pub(super) fn next(&self, rows: &mut dyn Rows) -> (Builder, u64, bool) {
-        let mut part = Builder::of(self.schema);
+    pub(super) fn next(&self, rows: &mut dyn RowCursor) -> (TableBuilder, u64, bool) {
+        let mut part = TableBuilder::of(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
         self.totals.iter().for_each(|total| part.total_by_title(total));
         let (count, is_last) = part.push_some(self.schema, rows, PART);
@@ -99,13 +99,13 @@ impl<'m> Parts<'m> {
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub(super) fn write(&mut self, part: Builder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
+    pub(super) fn write(&mut self, part: TableBuilder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
         self.found = Some(part.write_part(out, self.style, self.found.take(), is_last)?);
         Ok(())
     }
 }
 
-impl Builder {
+impl TableBuilder {
     /// Creates a table with these columns, the last of which is shortened to fit the terminal.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let last = columns.len().saturating_sub(1);
@@ -142,30 +142,30 @@ impl Builder {
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
-        self.push_row(Row { cells, below: Vec::new() });
+        self.push_row(TableRow { cells, below: Vec::new() });
     }
 
     /// Adds all rows by declared columns, and the lines below them.
-    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) {
+    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn RowCursor) {
         self.push_some(schema, rows, u64::MAX);
     }
 
     /// Adds up to `most` rows. Returns their number, and whether these are all.
-    fn push_some(&mut self, schema: &Schema, rows: &mut dyn Rows, most: u64) -> (u64, bool) {
+    fn push_some(&mut self, schema: &Schema, rows: &mut dyn RowCursor, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {
             if !rows.advance() {
                 return (count, true);
             }
             let cells = schema.shown().map(|(at, _)| escaped(table_cell(&*rows, at)));
-            let row = Row { cells: cells.collect(), below: rows.below() };
+            let row = TableRow { cells: cells.collect(), below: rows.below() };
             self.push_row(row);
             count += 1;
         }
         (count, false)
     }
 
-    fn push_row(&mut self, mut row: Row) {
+    fn push_row(&mut self, mut row: TableRow) {
         if self.is_cut {
             cut(&mut row.cells);
         }
@@ -196,7 +196,7 @@ impl Builder {
 
     /// Converts to a grid without link targets.
     pub(super) fn into_grid(self) -> Grid {
-        let row = |row: Row| GridRow {
+        let row = |row: TableRow| GridRow {
             cells: row.cells.into_iter().map(|text| GridCell { text, target: None }).collect(),
             below: row.below,
         };
@@ -210,7 +210,7 @@ impl Builder {
 
     /// Returns the width of each column; `None` for one that is left out. After other parts no further column is left
     /// out, and none is narrower than before if the terminal is wide enough: a number that needs more gets it.
-    fn rooms(&self, terminal: usize, before: Option<&Found>) -> Vec<Option<usize>> {
+    fn rooms(&self, terminal: usize, before: Option<&ColumnWidths>) -> Vec<Option<usize>> {
         let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
         let measure = |column: usize, of: fn(&str) -> usize| -> usize {
             let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
@@ -262,9 +262,9 @@ impl Builder {
         self,
         out: &mut dyn Write,
         style: Style,
-        before: Option<Found>,
+        before: Option<ColumnWidths>,
         is_last: bool,
-    ) -> io::Result<Found> {
+    ) -> io::Result<ColumnWidths> {
         // A pipe gets everything at full width.
         let rooms = match style.width {
             Some(width) => self.rooms(width.into(), before.as_ref()),
@@ -289,13 +289,13 @@ impl Builder {
             let widths = found.widths.iter().zip(&rooms);
             grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
-        let rows: Vec<Row> =
-            rows.into_iter().map(|row| Row { cells: fit(row.cells), below: row.below }).collect();
+        let rows: Vec<TableRow> =
+            rows.into_iter().map(|row| TableRow { cells: fit(row.cells), below: row.below }).collect();
         // Widths include the totals, wherever they are.
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
-        let mut write = |cells: &[String], is_bold: bool, below: &[Line]| {
+        let mut write = |cells: &[String], is_bold: bool, below: &[RowLine]| {
             grid.lines(cells, |line, places| {
                 let bold = places.iter().zip(&kept).filter(|(_, header)| header.ink == Ink::Bold);
                 let all = is_bold.then_some(0..line.len()).into_iter();
@@ -325,7 +325,7 @@ impl Builder {
                 style,
             )?;
         }
-        Ok(Found { widths, is_cut })
+        Ok(ColumnWidths { widths, is_cut })
     }
 }
 
@@ -362,7 +362,7 @@ fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Sty
     if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
 }
 
-impl Line {
+impl RowLine {
     fn write(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
@@ -388,7 +388,7 @@ mod tests {
     use crate::number::grouped;
 
     fn sample(style: Style) -> String {
-        let mut table = Builder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
+        let mut table = TableBuilder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
         table.row(["1,234,567", "com.example.with.a.very.long.name.indeed.Customer$Address"]);
         table.row(["16", "x\u{1b}[2J"]);
         table.total(["1,234,583", "total"]);
@@ -400,17 +400,20 @@ mod tests {
     #[test]
     fn a_long_table_is_written_in_parts_as_if_it_were_one() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns, Key, Kind};
-        use crate::{Format, json::Dump};
+        use crate::column::{Column, ColumnKey, Columns, ValueKind};
+        use crate::{Format, json::DumpHeader};
         let written = |rows: u64, style: Style| {
             let columns = Columns::new([
-                Column::of(Key::chosen("number", Kind::Integer), |row: &u64| (*row).into()).header("number"),
-                Column::of(Key::chosen("name", Kind::Text), |row: &u64| format!("name {}", row % 100).into())
-                    .header("name"),
+                Column::of(ColumnKey::chosen("number", ValueKind::Integer), |row: &u64| (*row).into())
+                    .header("number"),
+                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| {
+                    format!("name {}", row % 100).into()
+                })
+                .header("name"),
             ]);
             let answer = Answer::new(columns, 0..rows).total([("number", "all".to_owned())]);
             let mut out = Vec::new();
-            answer.write(&mut out, Format::Table, style, "x", &Dump::default()).unwrap();
+            answer.write(&mut out, Format::Table, style, "x", &DumpHeader::default()).unwrap();
             String::from_utf8(out).unwrap()
         };
         for style in [Style::default(), Style { width: Some(80), color: false, ..Style::default() }] {
@@ -432,8 +435,8 @@ mod tests {
     #[test]
     fn numbers_behind_the_first_part_are_whole() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns, Key, Kind};
-        use crate::{Format, json::Dump};
+        use crate::column::{Column, ColumnKey, Columns, ValueKind};
+        use crate::{Format, json::DumpHeader};
         let rows = PART * 2 + 100;
         let name = |row: u64| {
             // The widest name is in the second part.
@@ -443,19 +446,22 @@ mod tests {
         let cube = |row: u64| row * row * row * 1_000_003;
         let written = |width: u16| {
             let columns = Columns::new([
-                Column::of(Key::chosen("n", Kind::Integer), |row: &u64| (*row).into()).header("n"),
-                Column::of(Key::chosen("cube", Kind::Integer), |row: &u64| cube(*row).into()).header("cube"),
-                Column::of(Key::chosen("name", Kind::Text), |row: &u64| name(*row).into())
+                Column::of(ColumnKey::chosen("n", ValueKind::Integer), |row: &u64| (*row).into()).header("n"),
+                Column::of(ColumnKey::chosen("cube", ValueKind::Integer), |row: &u64| cube(*row).into())
+                    .header("cube"),
+                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| name(*row).into())
                     .header("name")
                     .fit(Fit::Shorten { priority: 0 }),
-                Column::of(Key::chosen("secondary", Kind::Integer), |row: &u64| (row * row).into())
-                    .header("2")
-                    .fit(Fit::Secondary { priority: 0 }),
+                Column::of(ColumnKey::chosen("secondary", ValueKind::Integer), |row: &u64| {
+                    (row * row).into()
+                })
+                .header("2")
+                .fit(Fit::Secondary { priority: 0 }),
             ]);
             let mut out = Vec::new();
             let style = Style { width: Some(width), color: false, ..Style::default() };
             Answer::new(columns, 0..rows)
-                .write(&mut out, Format::Table, style, "x", &Dump::default())
+                .write(&mut out, Format::Table, style, "x", &DumpHeader::default())
                 .unwrap();
             String::from_utf8(out).unwrap()
         };
@@ -482,7 +488,7 @@ mod tests {
     fn long_names_lose_their_middle_where_they_would_fill_the_memory() {
         let name = format!("first{}last", "x".repeat(60_000));
         let table = |rows: usize| {
-            let mut table = Builder::new(&[("class", Align::Left)]);
+            let mut table = TableBuilder::new(&[("class", Align::Left)]);
             (0..rows).for_each(|_| table.row([&name]));
             let mut out = Vec::new();
             table.write(&mut out, Style::default()).unwrap();
@@ -522,7 +528,7 @@ mod tests {
         for (width, name) in
             [(Some(40), name), (Some(30), name), (None, name), (None, "東京❤\u{fe0f}👍\u{1f3fd}")]
         {
-            let mut table = Builder::with(columns());
+            let mut table = TableBuilder::with(columns());
             table.row(["", name, "1,234", "own"]);
             table.row(["", "a", "16", "own"]);
             let mut out = Vec::new();

@@ -41,16 +41,16 @@ pub enum Value<'a> {
 
 /// A list of values that need not fit into memory.
 #[derive(Clone)]
-pub struct Each<'a>(Arc<dyn Make + Send + Sync + 'a>);
+pub struct Each<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
 
 /// Source of a list's values. A trait of its own, so that [`Value`] stays covariant.
-trait Make {
+trait MakeValues {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_>;
 }
 
 struct Maker<F, I>(F, PhantomData<fn() -> I>);
 
-impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> Make for Maker<F, I> {
+impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> MakeValues for Maker<F, I> {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_> {
         Box::new((self.0)())
     }

@@ -7,9 +7,9 @@ use hprof_cli::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::{self, Loaders};
-use hprof_query::classes::loaders::{self, SortBy};
-use hprof_query::dominators::retained;
-use hprof_query::dominators::retained_sets::{self, Sets};
+use hprof_query::classes::loaders::{self, LoaderOrder};
+use hprof_query::dominators::retained_of_many_sets::{self, Sets};
+use hprof_query::dominators::retained_of_set;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
@@ -30,8 +30,8 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
     let labels = Labels::new(heap, graph, bytes);
-    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, SortBy::Retained);
-    loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
+    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, LoaderOrder::Retained);
+    loader_sets::with_classes(summary, graph, rows, LoaderOrder::Retained).unwrap()
 }
 
 fn json(dump: &Dump, arguments: &[&str]) -> Value {
@@ -111,7 +111,7 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
             let object = ObjectIndex(random(graph.objects.len().into()) as u32);
             sets.of_object.entry(object).or_default().push(random(24) as u32);
         }
-        let answers = retained_sets::retained(&graph, &sets).unwrap();
+        let answers = retained_of_many_sets::retained(&graph, &sets).unwrap();
         assert_eq!(answers.len(), 24);
         for (set, answer) in (0u32..).zip(answers) {
             let mut members = RoaringBitmap::new();
@@ -122,7 +122,7 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
                     members.insert(object.0);
                 }
             }
-            let truth = retained::retained(&graph, &members);
+            let truth = retained_of_set::retained(&graph, &members);
             assert_eq!(
                 (answer.objects, answer.bytes),
                 (truth.retained_objects, truth.retained_bytes),

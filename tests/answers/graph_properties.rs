@@ -9,8 +9,8 @@ use crate::kit::dump::{Dump, bytes, with_threads};
 use crate::kit::strategies::dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::dominators::jointly::Limits;
-use hprof_query::dominators::retained::{self, Retained};
+use hprof_query::dominators::retained_of_set::{self, Retained};
+use hprof_query::dominators::retained_of_set_search::WalkLimits;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Show};
 use hprof_query::paths::shortest;
@@ -259,8 +259,8 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
         for (visited, looked_at) in
             [(0, 0), (u32::MAX, 0), (u32::MAX, 4), (u32::MAX, u32::MAX), (3, u32::MAX)]
         {
-            let limits = Limits { dominated: u32::MAX, visited, looked_at };
-            let retained = retained::retained_within(graph, &set, limits);
+            let limits = WalkLimits { dominated: u32::MAX, visited, looked_at };
+            let retained = retained_of_set::retained_within(graph, &set, limits);
             let expected = Retained {
                 objects: members.len() as u64,
                 unreachable_objects: (&members - &all).len() as u64,
@@ -270,7 +270,7 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
             };
             assert_eq!(retained, expected, "{members:?} {limits:?}");
             let found: BTreeSet<u32> =
-                retained::retained_set_within(graph, &set, limits).into_iter().collect();
+                retained_of_set::retained_set_within(graph, &set, limits).into_iter().collect();
             assert_eq!(found, &gone | &members, "{members:?} {limits:?}");
         }
     }

@@ -13,7 +13,7 @@ use hprof_parser::RootKind;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::{self, Merged, Show};
-use hprof_query::paths::shortest::{self, Found};
+use hprof_query::paths::shortest::{self, ShortestPaths};
 use hprof_query::paths::steps::View;
 use hprof_writer::{
     ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
@@ -53,7 +53,7 @@ impl Opened {
         self.graph.objects.addresses.id_of(object).unwrap().0
     }
 
-    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> Found {
+    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> ShortestPaths {
         shortest::paths(&self.view().edges, self.index(id), most, excluded)
     }
 

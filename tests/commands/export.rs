@@ -11,7 +11,7 @@ use std::process::Command;
 use std::process::Output;
 
 use hprof_cli::{Heap, Options, Quiet};
-use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
+use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
 use hprof_writer::{HeapModel, Jdk, Layout, Root, Type, Value, damage};
 use serde_json::Value as Json;
 
@@ -129,33 +129,33 @@ enum Read {
     Text(String),
 }
 
-fn cell(cell: Cell<'_>, kind: Kind) -> Read {
+fn cell(cell: Cell<'_>, kind: ColumnType) -> Read {
     match cell {
         Cell::Null => Read::Null,
-        Cell::Integer(value) if kind == Kind::Boolean => Read::Boolean(value != 0),
+        Cell::Integer(value) if kind == ColumnType::Boolean => Read::Boolean(value != 0),
         Cell::Integer(value) => Read::Integer(value),
         Cell::Real(value) => Read::Real(value),
         Cell::Text(text) => Read::Text(text.to_owned()),
     }
 }
 
-fn of_csv(text: &str, is_quoted: bool, kind: Kind) -> Read {
+fn of_csv(text: &str, is_quoted: bool, kind: ColumnType) -> Read {
     match kind {
         _ if text.is_empty() && !is_quoted => Read::Null,
-        Kind::Integer | Kind::Id => Read::Integer(text.parse().unwrap()),
-        Kind::Real => Read::Real(text.parse().unwrap()),
-        Kind::Boolean => Read::Boolean(text.parse().unwrap()),
-        Kind::Text | Kind::Name => Read::Text(text.to_owned()),
+        ColumnType::Integer | ColumnType::Id => Read::Integer(text.parse().unwrap()),
+        ColumnType::Real => Read::Real(text.parse().unwrap()),
+        ColumnType::Boolean => Read::Boolean(text.parse().unwrap()),
+        ColumnType::Text | ColumnType::Name => Read::Text(text.to_owned()),
     }
 }
 
-fn of_json(value: &Json, kind: Kind) -> Read {
+fn of_json(value: &Json, kind: ColumnType) -> Read {
     match (value, kind) {
         (Json::Null, _) => Read::Null,
-        (Json::Number(number), Kind::Real) => Read::Real(number.as_f64().unwrap()),
+        (Json::Number(number), ColumnType::Real) => Read::Real(number.as_f64().unwrap()),
         (Json::Number(number), _) => Read::Integer(number.as_i64().unwrap()),
         (Json::Bool(value), _) => Read::Boolean(*value),
-        (Json::String(text), Kind::Real) => Read::Real(text.parse().unwrap()),
+        (Json::String(text), ColumnType::Real) => Read::Real(text.parse().unwrap()),
         (Json::String(text), _) => Read::Text(text.clone()),
         _ => panic!("{value}"),
     }
@@ -185,7 +185,7 @@ fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
 fn expected(table: &dyn Table) -> Vec<Vec<Read>> {
     let columns = &table.definition().columns;
     let (mut rows, mut batch) = (Vec::new(), table.batch(Wanted::ALL));
-    for chunk in table.chunks(&Question::All).unwrap() {
+    for chunk in table.chunks(&TableQuery::All).unwrap() {
         batch.clear();
         table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
         let row = |row| {

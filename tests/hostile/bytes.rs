@@ -20,7 +20,7 @@ use hprof_input::file::Compression;
 use hprof_parser::sniff::sniff;
 use hprof_parser::{mutf8, names};
 use hprof_query::leaks::{self, heap_facts};
-use hprof_query::waste::{self, GroupBy};
+use hprof_query::waste::{self, FieldGroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,
@@ -130,7 +130,8 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             // A disk without room says nothing of the dump.
             let _ = leaks::leaks(heap, graph, bytes(heap), 1);
             heap_facts::facts(heap, graph, bytes(heap));
-            let question = waste::Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 3 };
+            let question =
+                waste::WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 3 };
             let _ = waste::waste(heap, graph, bytes(heap), &question);
             assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.

@@ -458,7 +458,7 @@ fn changed_texts_are_read_without_a_panic() {
         let mut report = read(&file, None).unwrap();
         find_loaders(&file, &mut report).unwrap();
         let question =
-            show::Question { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
+            show::TextObjectQuery { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
         show::show(&file, report.run, &question).unwrap();
         assert!(report.malformed.len() as u64 <= report.not_understood);
         assert!(

@@ -2,7 +2,7 @@
 //! initializing a class, or hold a lock of its loader.
 
 use crate::jvm::{Jni, Ref};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Wrapper classes, whose fields `TYPE` contain the class objects of primitive types.
 const WRAPPERS: [&str; 9] = [
@@ -30,7 +30,7 @@ pub struct Before<'j> {
 
 impl<'j> Before<'j> {
     /// Reads the data. `None` if there is no `java.lang.Object`.
-    pub fn new(state: &State, jni: &Jni<'j>) -> Option<Self> {
+    pub fn new(state: &AgentState, jni: &Jni<'j>) -> Option<Self> {
         let mut primitives = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in state.jvmti.loaded_classes(jni).unwrap_or_default() {

@@ -19,11 +19,11 @@ use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::roots::Roots;
 use super::write::Writer;
-use crate::jvm::walk::{Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
+use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, Tag as Place, Then, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::{Epoch, Ids, Tag};
 
 /// Counts of a dump.
@@ -87,7 +87,7 @@ impl Current {
 }
 
 /// Writes objects as they are visited.
-pub struct Dump<'a, 's> {
+pub struct DumpWriter<'a, 's> {
     ids: &'a Ids,
     layouts: &'a Layouts,
     roots: Roots<'a>,
@@ -113,10 +113,10 @@ pub struct Dump<'a, 's> {
     pub counts: Counts,
 }
 
-impl<'a, 's> Dump<'a, 's> {
+impl<'a, 's> DumpWriter<'a, 's> {
     /// Creates a dump for this epoch.
     pub fn new(
-        state: &'a State,
+        state: &'a AgentState,
         layouts: &'a Layouts,
         roots: Roots<'a>,
         writer: Writer<'a, 's>,
@@ -147,7 +147,7 @@ impl<'a, 's> Dump<'a, 's> {
     /// Errors of JVM TI.
     pub fn run(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'_>,
         classes: &[Ref<'_>],
         before: &Before<'_>,
@@ -174,7 +174,7 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// Writes objects that were not visited.
-    fn beyond(&mut self, state: &State, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
+    fn beyond(&mut self, state: &AgentState, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
             return Ok(());
@@ -209,7 +209,7 @@ impl<'a, 's> Dump<'a, 's> {
     /// for it.
     fn hidden_array<'j>(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'j>,
         objects: &[Ref<'_>],
         before: &Before<'_>,
@@ -402,20 +402,20 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// Adds a value to the current object.
-    fn put(&mut self, kind: Kind, id: u64) {
+    fn put(&mut self, kind: ReferenceKind, id: u64) {
         match (self.current, kind) {
-            (Current::Instance(_, class, start), Kind::Field(number)) => {
+            (Current::Instance(_, class, start), ReferenceKind::Field(number)) => {
                 let slot = self.layouts.by_id.get(&class).and_then(|layout| layout.slot(number));
                 if let Some(slot) = slot {
                     overwrite(&mut self.writer.record, start + slot.offset, &id.to_be_bytes());
                 }
             }
-            (Current::Array(_, start, length), Kind::Element(index)) => {
+            (Current::Array(_, start, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| *index < length) {
                     overwrite(&mut self.writer.record, start + index as usize * 8, &id.to_be_bytes());
                 }
             }
-            (Current::LargeArray(array, next, length), Kind::Element(index)) => {
+            (Current::LargeArray(array, next, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| (next..length).contains(index))
                 {
                     self.zeros(index - next);
@@ -427,17 +427,17 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    fn class_reference(&mut self, class: u64, kind: Kind, id: u64) {
+    fn class_reference(&mut self, class: u64, kind: ReferenceKind, id: u64) {
         let data = self.classes.entry(class).or_default();
         match kind {
-            Kind::Signers => data.signers = id,
-            Kind::ProtectionDomain => data.protection_domain = id,
-            Kind::ConstantPool(index) => {
+            ReferenceKind::Signers => data.signers = id,
+            ReferenceKind::ProtectionDomain => data.protection_domain = id,
+            ReferenceKind::ConstantPool(index) => {
                 if let Ok(index) = u16::try_from(index) {
                     data.constants.push((index, id));
                 }
             }
-            Kind::StaticField(number) => {
+            ReferenceKind::StaticField(number) => {
                 if let Some(at) = self.layouts.by_id.get(&class).and_then(|layout| layout.declared_at(number))
                 {
                     data.statics.insert(at, (id.to_be_bytes(), 8));
@@ -448,7 +448,7 @@ impl<'a, 's> Dump<'a, 's> {
     }
 }
 
-impl Visitor for Dump<'_, '_> {
+impl Visitor for DumpWriter<'_, '_> {
     fn reference(&mut self, reference: &Reference<'_>) -> Then {
         let Some(referrer) = reference.referrer else {
             let id = self.id_of(reference);
@@ -465,7 +465,7 @@ impl Visitor for Dump<'_, '_> {
             self.begin_object(referrer, reference.referrer_class);
         }
         let from_agent = self.hidden.contains(&of);
-        if from_agent && !matches!(reference.kind, Kind::Element(_)) {
+        if from_agent && !matches!(reference.kind, ReferenceKind::Element(_)) {
             return Then::Skip;
         }
         let unvisited = !self.is_visited(Tag(reference.tag.get()));
@@ -489,7 +489,14 @@ impl Visitor for Dump<'_, '_> {
         }
     }
 
-    fn field(&mut self, is_static: bool, index: i32, object: &Place, class: i64, value: Value) -> Then {
+    fn field(
+        &mut self,
+        is_static: bool,
+        index: i32,
+        object: &Place,
+        class: i64,
+        value: PrimitiveBytes,
+    ) -> Then {
         let of = Tag(object.get()).id();
         if of != self.current.id() || of == 0 {
             self.begin_object(object, class);

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::jvm::walk::{Value, bytes_of};
-use crate::jvm::{Field, Jni, Ref};
+use crate::jvm::walk::{PrimitiveBytes, bytes_of};
+use crate::jvm::{Jni, JvmField, Ref};
 use crate::record::classes::Class;
-use crate::state::State;
+use crate::state::AgentState;
 
 /// A field in an instance's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct FieldSlot {
     /// Start of the value, relative to the end of the record's head.
     pub offset: usize,
     /// First character of the signature.
@@ -32,13 +32,13 @@ pub struct Layout {
     /// ID of the class loader; 0 for the boot loader.
     pub loader: u64,
     /// Fields that the class itself declares.
-    pub declared: Vec<Field>,
+    pub declared: Vec<JvmField>,
     /// Number of the first field of the topmost superclass.
     first: usize,
     /// Number of the first field that the class itself declares.
     own: usize,
     /// Instance fields by number, from `first`.
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<FieldSlot>>,
     /// Size of an instance's fields in bytes.
     pub bytes: usize,
 }
@@ -46,7 +46,7 @@ pub struct Layout {
 impl Layout {
     /// Returns the instance field with this number.
     #[inline]
-    pub fn slot(&self, number: i32) -> Option<Slot> {
+    pub fn slot(&self, number: i32) -> Option<FieldSlot> {
         let number = usize::try_from(number).ok()?.checked_sub(self.first)?;
         *self.slots.get(number)?
     }
@@ -78,7 +78,7 @@ pub struct ClassData {
     /// Constants: index and object ID.
     pub constants: Vec<(u16, u64)>,
     /// Values of static fields, by index among the declared fields.
-    pub statics: FxHashMap<usize, Value>,
+    pub statics: FxHashMap<usize, PrimitiveBytes>,
 }
 
 /// Returns the size of a field in a record in bytes.
@@ -93,7 +93,7 @@ struct Said {
     super_class: u64,
     loader: u64,
     interfaces: Vec<u64>,
-    fields: Vec<Field>,
+    fields: Vec<JvmField>,
 }
 
 /// Layouts of all loaded classes.
@@ -105,7 +105,7 @@ pub struct Layouts {
 
 impl Layouts {
     /// Reads the layouts from the JVM. All classes are registered.
-    pub fn new(state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
+    pub fn new(state: &AgentState, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
         let mut said = FxHashMap::default();
         for class in classes {
             let id = state.known_id(*class);
@@ -117,7 +117,7 @@ impl Layouts {
         Self { by_id }
     }
 
-    fn ask(state: &State, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
+    fn ask(state: &AgentState, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
         let jvmti = state.jvmti;
         let id_of = |reference: Ref<'_>| {
             let id = state.object_id(reference).unwrap_or(0);
@@ -167,7 +167,7 @@ impl Layouts {
             let level: Vec<_> = (class.fields.iter())
                 .map(|field| {
                     (!field.is_static).then(|| {
-                        let slot = Slot { offset, kind: field.kind };
+                        let slot = FieldSlot { offset, kind: field.kind };
                         offset += field_bytes(field.kind);
                         slot
                     })

@@ -3,21 +3,21 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::jvm::walk::{Reference, Tag as Place, Then, Visitor};
-use crate::record::sites::{Key, Sampling, Weight};
-use crate::state::State;
+use crate::record::sites::{Sampling, SiteKey, Weight};
+use crate::state::AgentState;
 use crate::tags::{Epoch, Tag};
 
 /// Counts objects by class and trace.
 #[derive(Debug)]
 pub struct Live {
     /// Counts.
-    pub counts: FxHashMap<Key, Weight>,
+    pub counts: FxHashMap<SiteKey, Weight>,
     /// Number of objects of unknown class.
     pub unknown: u64,
     /// IDs of classes that have a class object.
     pub classes: FxHashSet<u64>,
     sampling: Sampling,
-    last: (Key, Weight),
+    last: (SiteKey, Weight),
     class_class: u64,
     /// IDs of the classes of fillers.
     fillers: Vec<u64>,
@@ -27,7 +27,7 @@ pub struct Live {
 
 impl Live {
     /// Creates an empty count. With an epoch, objects are counted when references to them are reported.
-    pub fn new(state: &State, epoch: Option<Epoch>) -> Self {
+    pub fn new(state: &AgentState, epoch: Option<Epoch>) -> Self {
         Self {
             counts: FxHashMap::default(),
             unknown: 0,

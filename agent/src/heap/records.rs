@@ -12,14 +12,14 @@ const SEGMENT: usize = 1 << 20;
 
 /// Destination of the bytes while the threads of the program are suspended.
 #[derive(Debug)]
-pub enum Target<'s> {
+pub enum RecordTarget<'s> {
     /// Directly to the file.
     Sink(&'s mut Sink),
     /// To an unnamed file: a socket may be slow, and is written to only when the program runs again.
     Spool(File, Option<io::Error>),
 }
 
-impl Target<'_> {
+impl RecordTarget<'_> {
     fn write(&mut self, bytes: &[u8]) {
         match self {
             Self::Sink(sink) => sink.write(bytes),
@@ -61,7 +61,7 @@ pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
 
 /// Form of the sub-records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RecordForm {
     /// In HEAP DUMP SEGMENTs.
     Segments,
     /// Unchanged: lines.
@@ -71,8 +71,8 @@ pub enum Form {
 /// Collects sub-records.
 #[derive(Debug)]
 pub struct Out<'s> {
-    target: Target<'s>,
-    form: Form,
+    target: RecordTarget<'s>,
+    form: RecordForm,
     micros: u32,
     /// Bytes that are not written yet.
     pub bytes: Vec<u8>,
@@ -80,7 +80,7 @@ pub struct Out<'s> {
 
 impl<'s> Out<'s> {
     /// Creates an empty collector; `micros` is the time of all segments.
-    pub fn new(target: Target<'s>, form: Form, micros: u32) -> Self {
+    pub fn new(target: RecordTarget<'s>, form: RecordForm, micros: u32) -> Self {
         Self { target, form, micros, bytes: Vec::with_capacity(SEGMENT + (SEGMENT >> 2)) }
     }
 
@@ -97,7 +97,7 @@ impl<'s> Out<'s> {
         if self.bytes.is_empty() {
             return;
         }
-        if self.form == Form::Segments {
+        if self.form == RecordForm::Segments {
             let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
             self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
         }
@@ -108,7 +108,7 @@ impl<'s> Out<'s> {
     /// Starts a single record of this length in a segment of its own; [`Self::part`] appends its bytes.
     pub fn large(&mut self, length: u32) {
         self.flush();
-        if self.form == Form::Segments {
+        if self.form == RecordForm::Segments {
             self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
         }
     }
@@ -124,9 +124,9 @@ impl<'s> Out<'s> {
     }
 
     /// Writes HEAP DUMP END if the dump is complete (nothing after lines), and returns the target.
-    pub fn end(mut self, whole: bool) -> Target<'s> {
+    pub fn end(mut self, whole: bool) -> RecordTarget<'s> {
         self.flush();
-        if whole && self.form == Form::Segments {
+        if whole && self.form == RecordForm::Segments {
             self.target.write(&record_head(tag::HEAP_DUMP_END, self.micros, 0));
         }
         self.target

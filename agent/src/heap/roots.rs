@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hprof_format::heap_binary::Root;
 use rustc_hash::FxHashMap;
 
-use crate::jvm::walk::{Kind, Reference};
+use crate::jvm::walk::{Reference, ReferenceKind};
 use crate::record::traces::{NATIVE, Trace};
 use crate::tags::Tag;
 
@@ -47,7 +47,7 @@ impl Roots<'_> {
     /// heap dump.
     pub fn root(&self, reference: &Reference<'_>, id: u64) -> Option<Root> {
         let thread = |tag: i64| self.threads.get(&Tag(tag).id());
-        if let Kind::JniLocal(tag, frame, of_method) = reference.kind {
+        if let ReferenceKind::JniLocal(tag, frame, of_method) = reference.kind {
             // HotSpot reports references from compiled code as local references of the frame. Only native
             // methods have these; HotSpot's own dumps omit the others.
             let is_native = !of_method || thread(tag).is_none_or(|thread| thread.is_native(frame));
@@ -57,15 +57,23 @@ impl Roots<'_> {
             }
         }
         let root = match reference.kind {
-            Kind::JniGlobal => Some(Root::JniGlobal(0)),
+            ReferenceKind::JniGlobal => Some(Root::JniGlobal(0)),
             // HotSpot reports everything that the boot loader's data refers to: class objects, and arrays
             // of resolved constants.
-            Kind::SystemClass if Tag(reference.class).id() == self.class_class => Some(Root::StickyClass),
-            Kind::Monitor => Some(Root::MonitorUsed),
+            ReferenceKind::SystemClass if Tag(reference.class).id() == self.class_class => {
+                Some(Root::StickyClass)
+            }
+            ReferenceKind::Monitor => Some(Root::MonitorUsed),
             // Unknown threads are virtual.
-            Kind::StackLocal(tag, frame) => thread(tag).map(|thread| Root::JavaFrame(thread.serial, frame)),
-            Kind::JniLocal(tag, frame, _) => thread(tag).map(|thread| Root::JniLocal(thread.serial, frame)),
-            Kind::Thread => self.threads.get(&id).map(|thread| Root::Thread(thread.serial, thread.trace)),
+            ReferenceKind::StackLocal(tag, frame) => {
+                thread(tag).map(|thread| Root::JavaFrame(thread.serial, frame))
+            }
+            ReferenceKind::JniLocal(tag, frame, _) => {
+                thread(tag).map(|thread| Root::JniLocal(thread.serial, frame))
+            }
+            ReferenceKind::Thread => {
+                self.threads.get(&id).map(|thread| Root::Thread(thread.serial, thread.trace))
+            }
             _ => None,
         };
         Some(root.unwrap_or(Root::Unknown))

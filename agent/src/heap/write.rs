@@ -49,7 +49,7 @@ impl<'a, 's> Writer<'a, 's> {
     }
 
     /// Ends the output; `whole` states whether it is complete.
-    pub fn end(self, whole: bool) -> super::records::Target<'s> {
+    pub fn end(self, whole: bool) -> super::records::RecordTarget<'s> {
         self.out.end(whole)
     }
 

@@ -8,23 +8,23 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Counter,
     Nanoseconds(Instant),
 }
 
-static SOURCE: OnceLock<Source> = OnceLock::new();
+static SOURCE: OnceLock<ClockSource> = OnceLock::new();
 
-fn source() -> Source {
+fn source() -> ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     {
         const NAME: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         if std::fs::read_to_string(NAME).is_ok_and(|name| name.trim() == "tsc") {
-            return Source::Counter;
+            return ClockSource::Counter;
         }
     }
-    Source::Nanoseconds(Instant::now())
+    ClockSource::Nanoseconds(Instant::now())
 }
 
 /// Returns the current time in units of [`Clock`].
@@ -34,8 +34,8 @@ pub fn ticks() -> u64 {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         // SAFETY: all processors of this architecture have the counter, and Linux lets programs read it
         // unless they requested otherwise.
-        Source::Counter => unsafe { std::arch::x86_64::_rdtsc() },
-        Source::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        ClockSource::Counter => unsafe { std::arch::x86_64::_rdtsc() },
+        ClockSource::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
 }
 

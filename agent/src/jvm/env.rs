@@ -88,7 +88,7 @@ pub struct Monitor<'j> {
 
 /// A field as declared by its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct JvmField {
     /// Name.
     pub name: String,
     /// First character of the signature.
@@ -98,7 +98,7 @@ pub struct Field {
 }
 
 /// Fields of a class, in the order in which JVM TI numbers them.
-pub type Fields = Vec<Field>;
+pub type Fields = Vec<JvmField>;
 
 /// Calls a function of the function table.
 macro_rules! call {
@@ -340,7 +340,7 @@ impl Jvmti {
             let (name, signature) = (self.text(name), self.text(signature));
             call!(self, GetFieldModifiers, class.raw(), field, &mut modifiers)?;
             let kind = signature.as_bytes().first().copied().unwrap_or(b'L');
-            found.push(Field { name, kind, is_static: modifiers & ACC_STATIC != 0 });
+            found.push(JvmField { name, kind, is_static: modifiers & ACC_STATIC != 0 });
         }
         Ok(found)
     }

@@ -27,7 +27,7 @@ mod latest;
 pub mod walk;
 
 pub use capability::Capability;
-pub use env::{Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
+pub use env::{Frame, JvmField, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events, Handler};
 pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
 pub use latest::Latest;

@@ -16,7 +16,7 @@ use super::{Error, Result};
 
 /// Kind of a reference or root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// Object to its class object.
     Class,
     /// An instance field: its number.
@@ -78,7 +78,7 @@ impl Tag {
 #[derive(Debug)]
 pub struct Reference<'t> {
     /// Kind.
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     /// Tag of the referent.
     pub tag: &'t Tag,
     /// Tag of the referent's class.
@@ -115,7 +115,7 @@ impl Then {
 }
 
 /// Value of a primitive field: big-endian bytes, and the size of its type.
-pub type Value = ([u8; 8], usize);
+pub type PrimitiveBytes = ([u8; 8], usize);
 
 /// Receiver of the results of a walk. Methods that a visitor does not need have defaults.
 pub trait Visitor {
@@ -125,7 +125,14 @@ pub trait Visitor {
     }
 
     /// Visits a primitive field: static or not, number, tag of the object, tag of its class, value.
-    fn field(&mut self, _is_static: bool, _index: i32, _object: &Tag, _class: i64, _value: Value) -> Then {
+    fn field(
+        &mut self,
+        _is_static: bool,
+        _index: i32,
+        _object: &Tag,
+        _class: i64,
+        _value: PrimitiveBytes,
+    ) -> Then {
         Then::Skip
     }
 
@@ -140,12 +147,12 @@ pub trait Visitor {
 }
 
 /// Data of a callback.
-struct Walk<'v> {
+struct CallbackData<'v> {
     visitor: &'v mut dyn Visitor,
     panic: Option<Box<dyn Any + Send>>,
 }
 
-impl Walk<'_> {
+impl CallbackData<'_> {
     /// Calls the visitor; a panic ends the walk, and is resumed after it.
     fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> Then) -> jint {
         match catch_unwind(AssertUnwindSafe(|| visit(self.visitor))) {
@@ -204,7 +211,7 @@ impl Jvmti {
 }
 
 fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) -> Result<()> {
-    let mut walk = Walk { visitor, panic: None };
+    let mut walk = CallbackData { visitor, panic: None };
     let done: std::result::Result<(), Error> = run((&raw mut walk).cast());
     if let Some(panic) = walk.panic {
         std::panic::resume_unwind(panic);
@@ -217,9 +224,9 @@ fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) 
 /// # Safety
 /// `data` must be the pointer that [`walk`] passed, whose call is still running; callbacks of one walk do
 /// not overlap.
-unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut Walk<'w> {
+unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut CallbackData<'w> {
     // SAFETY: as above.
-    unsafe { &mut *data.cast::<Walk<'w>>() }
+    unsafe { &mut *data.cast::<CallbackData<'w>>() }
 }
 
 unsafe extern "system" fn reference(
@@ -236,27 +243,27 @@ unsafe extern "system" fn reference(
     // SAFETY: the info that is read is that of its kind (JVM TI specification, "Heap Reference Info").
     let kind = unsafe {
         match kind {
-            1 => Kind::Class,
-            2 => Kind::Field((*info).field.index),
-            3 => Kind::Element((*info).array.index),
-            4 => Kind::ClassLoader,
-            5 => Kind::Signers,
-            6 => Kind::ProtectionDomain,
-            7 => Kind::Interface,
-            8 => Kind::StaticField((*info).field.index),
-            9 => Kind::ConstantPool((*info).constant_pool.index),
-            10 => Kind::Superclass,
-            21 => Kind::JniGlobal,
-            22 => Kind::SystemClass,
-            23 => Kind::Monitor,
-            24 => Kind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
-            25 => Kind::JniLocal(
+            1 => ReferenceKind::Class,
+            2 => ReferenceKind::Field((*info).field.index),
+            3 => ReferenceKind::Element((*info).array.index),
+            4 => ReferenceKind::ClassLoader,
+            5 => ReferenceKind::Signers,
+            6 => ReferenceKind::ProtectionDomain,
+            7 => ReferenceKind::Interface,
+            8 => ReferenceKind::StaticField((*info).field.index),
+            9 => ReferenceKind::ConstantPool((*info).constant_pool.index),
+            10 => ReferenceKind::Superclass,
+            21 => ReferenceKind::JniGlobal,
+            22 => ReferenceKind::SystemClass,
+            23 => ReferenceKind::Monitor,
+            24 => ReferenceKind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
+            25 => ReferenceKind::JniLocal(
                 (*info).jni_local.thread_tag,
                 (*info).jni_local.depth,
                 !(*info).jni_local.method.is_null(),
             ),
-            26 => Kind::Thread,
-            _ => Kind::Other,
+            26 => ReferenceKind::Thread,
+            _ => ReferenceKind::Other,
         }
     };
     let referrer = (!referrer.is_null()).then_some(Tag(referrer));
@@ -301,7 +308,7 @@ unsafe extern "system" fn primitive_field(
     unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &Tag(tag), class, value))
 }
 
-fn wide(bytes: &[u8]) -> Value {
+fn wide(bytes: &[u8]) -> PrimitiveBytes {
     let mut value = [0; 8];
     for (to, from) in value.iter_mut().zip(bytes) {
         *to = *from;

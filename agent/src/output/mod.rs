@@ -13,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::names;
 use crate::options::Format;
 use crate::record::threads::Happened;
-use crate::record::traces::{FIRST_SERIAL, Place};
-use crate::state::State;
+use crate::record::traces::{FIRST_SERIAL, TraceFrame};
+use crate::state::AgentState;
 use sink::Sink;
 
 /// The output, and the definitions written to it.
@@ -151,7 +151,7 @@ impl Output {
     }
 
     /// Writes all new definitions.
-    pub fn definitions(&mut self, state: &State) {
+    pub fn definitions(&mut self, state: &AgentState) {
         let mut out = Vec::new();
         self.classes(state, &mut out);
         self.threads(state, &mut out);
@@ -166,7 +166,7 @@ impl Output {
     }
 
     /// Writes new classes. Frames refer to them by serial number.
-    fn classes(&mut self, state: &State, out: &mut Vec<u8>) {
+    fn classes(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         if self.format == Format::Text {
             return;
         }
@@ -197,7 +197,7 @@ impl Output {
     }
 
     /// Writes UNLOAD CLASS for classes that were written and are no longer loaded.
-    pub fn unloaded(&mut self, state: &State, loaded: &FxHashSet<u64>) {
+    pub fn unloaded(&mut self, state: &AgentState, loaded: &FxHashSet<u64>) {
         if self.format == Format::Text || self.written.jvm.is_some() {
             return;
         }
@@ -210,7 +210,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    fn threads(&mut self, state: &State, out: &mut Vec<u8>) {
+    fn threads(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         let happened = state.threads.take_happened();
         if self.written.jvm.is_some() {
             // JVM TI does not provide the addresses of thread objects in the JVM's dump.
@@ -255,7 +255,7 @@ impl Output {
         }
     }
 
-    fn trace(&mut self, out: &mut Vec<u8>, serial: u32, thread: u32, places: &[Place]) {
+    fn trace(&mut self, out: &mut Vec<u8>, serial: u32, thread: u32, places: &[TraceFrame]) {
         match self.format {
             Format::Text => {
                 let _ = text::trace(out, serial, thread, places.iter().map(frame));
@@ -273,7 +273,7 @@ impl Output {
         }
     }
 
-    fn frame(&mut self, out: &mut Vec<u8>, place: &Place) {
+    fn frame(&mut self, out: &mut Vec<u8>, place: &TraceFrame) {
         let method = place.method.as_deref();
         let name = self.string(out, method.map_or(text::UNKNOWN_METHOD, |method| &method.name));
         let signature = self.string(out, method.map_or("", |method| &method.signature));
@@ -297,7 +297,7 @@ impl Output {
 }
 
 /// Returns a frame in the form of text reports.
-pub fn frame(place: &Place) -> text::Frame<'_> {
+pub fn frame(place: &TraceFrame) -> text::Frame<'_> {
     match &place.method {
         Some(method) => text::Frame {
             class: Some(&method.class_name),

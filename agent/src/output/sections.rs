@@ -9,8 +9,8 @@ use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
-use crate::record::sites::{Key, Weight};
-use crate::state::State;
+use crate::record::sites::{SiteKey, Weight};
+use crate::state::AgentState;
 
 /// Live and allocated objects of a site.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,15 +29,15 @@ fn percent(part: u64, total: u64) -> f64 {
 /// All sites with their totals, by live bytes in descending order.
 #[derive(Debug, Default)]
 pub struct AllSites {
-    rows: Vec<(Key, SiteCounts)>,
+    rows: Vec<(SiteKey, SiteCounts)>,
     totals: Totals,
 }
 
 impl AllSites {
     /// Creates the sites from counts; live objects whose allocation was not seen (they are older than the
     /// agent) count as allocated.
-    pub fn new(state: &State, live: &FxHashMap<Key, Weight>) -> Self {
-        let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
+    pub fn new(state: &AgentState, live: &FxHashMap<SiteKey, Weight>) -> Self {
+        let mut all: FxHashMap<SiteKey, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
             all.entry(*key).or_default().live = state.sampling.whole(*weight);
         }
@@ -70,7 +70,7 @@ impl AllSites {
 impl Output {
     /// Writes SITES or ALLOC SITES: rows above the cutoff. Returns the number of rows with numbers that
     /// exceed the format.
-    pub fn sites(&mut self, state: &State, sites: &AllSites, cutoff: f64) -> usize {
+    pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
         // The old agent used only live bytes, and omitted sites with the most allocations if all of their
@@ -145,7 +145,7 @@ impl Output {
     }
 
     /// Writes CPU SAMPLES above the cutoff.
-    pub fn samples(&mut self, state: &State, samples: &Samples, cutoff: f64) {
+    pub fn samples(&mut self, state: &AgentState, samples: &Samples, cutoff: f64) {
         let (total, rows) = samples.counts();
         let rows: Vec<_> =
             rows.into_iter().filter(|(_, count)| percent(*count, total) >= cutoff * 100.0).collect();
@@ -166,7 +166,7 @@ impl Output {
     /// Writes rows of trace, count and cost: `total` is the printed total, and the sum of costs.
     fn costs(
         &self,
-        state: &State,
+        state: &AgentState,
         section: text::Costs,
         (printed, total): (u64, u64),
         rows: &[(u32, u64, u64)],
@@ -194,7 +194,7 @@ impl Output {
 
     /// Writes CPU TIME (ms), in text files only. Rows are trace, calls and nanoseconds without callees,
     /// in descending order.
-    pub fn times(&mut self, state: &State, rows: &[(u32, u64, u64)], cutoff: f64) {
+    pub fn times(&mut self, state: &AgentState, rows: &[(u32, u64, u64)], cutoff: f64) {
         let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
         let rows: Vec<_> =
             rows.iter().filter(|(_, _, nanos)| percent(*nanos, total) >= cutoff * 100.0).copied().collect();
@@ -214,7 +214,7 @@ impl Output {
     }
 
     /// Writes MONITOR TIME above the cutoff; nothing if no time was lost.
-    pub fn contention(&mut self, state: &State, cutoff: f64) {
+    pub fn contention(&mut self, state: &AgentState, cutoff: f64) {
         let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
         if total < 1_000_000 {
@@ -237,7 +237,7 @@ impl Output {
     }
 
     /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
-    pub fn monitor_dump(&mut self, state: &State, jni: &Jni<'_>) {
+    pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
         let jvmti = state.jvmti;
         let mut out = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
@@ -285,7 +285,7 @@ impl Output {
     }
 
     /// Writes CONTROL SETTINGS, in binary files only.
-    pub fn control_settings(&mut self, state: &State, sampling: bool) {
+    pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
             let flags = u32::from(state.records_sites()) | u32::from(sampling) << 1;
             let depth = u16::try_from(state.depth()).unwrap_or(u16::MAX);

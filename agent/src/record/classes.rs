@@ -20,7 +20,7 @@ pub struct Class {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ClassTable {
     by_id: FxHashMap<u64, Arc<Class>>,
     /// In the order of serial numbers.
     all: Vec<Arc<Class>>,
@@ -29,7 +29,7 @@ struct Table {
 /// All known classes.
 #[derive(Debug, Default)]
 pub struct Classes {
-    table: RwLock<Table>,
+    table: RwLock<ClassTable>,
     /// Held while a class is tagged, also across calls of the JVM. The thread that suspends others holds
     /// it too, so that none of them is suspended while holding it.
     registering: Mutex<()>,
@@ -53,7 +53,7 @@ impl Classes {
 
     /// Removes all classes. Their tags must be cleared before another recording.
     pub fn clear(&self) {
-        *write(&self.table) = Table::default();
+        *write(&self.table) = ClassTable::default();
     }
 
     /// Returns the ID of a class; assigns one if it has none.

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::lock;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Tag;
 
 /// Maximum share of a processor for the sampler, one fiftieth: with very many threads it samples less
@@ -79,7 +79,7 @@ impl Samples {
     }
 
     /// Takes samples until it is stopped: on a separate thread.
-    pub fn run(&self, state: &State, jni: &Jni<'_>) {
+    pub fn run(&self, state: &AgentState, jni: &Jni<'_>) {
         let interval = Duration::from_millis(state.options.interval_ms);
         let mut used: FxHashMap<u64, Used> = FxHashMap::default();
         let mut frames = Vec::new();
@@ -112,7 +112,7 @@ impl Samples {
 
 struct Sampler<'a> {
     samples: &'a Samples,
-    state: &'a State,
+    state: &'a AgentState,
     interval: Duration,
     used: &'a mut FxHashMap<u64, Used>,
     tick: u64,

@@ -95,25 +95,25 @@ impl Sampling {
 }
 
 /// ID of a class and number of a trace.
-pub type Key = (u64, u32);
+pub type SiteKey = (u64, u32);
 
 const SHARDS: usize = 16;
 
 /// All sites.
 #[derive(Debug, Default)]
 pub struct Sites {
-    shards: [RwLock<FxHashMap<Key, Arc<Site>>>; SHARDS],
+    shards: [RwLock<FxHashMap<SiteKey, Arc<Site>>>; SHARDS],
 }
 
 impl Sites {
-    fn shard(&self, (class, trace): Key) -> &RwLock<FxHashMap<Key, Arc<Site>>> {
+    fn shard(&self, (class, trace): SiteKey) -> &RwLock<FxHashMap<SiteKey, Arc<Site>>> {
         let at = (class >> 3) as usize ^ trace as usize;
         // There is a shard for every remainder.
         self.shards.get(at % SHARDS).unwrap_or(&self.shards[0])
     }
 
     /// Returns the site of a class and a trace.
-    pub fn site(&self, key: Key) -> Arc<Site> {
+    pub fn site(&self, key: SiteKey) -> Arc<Site> {
         let shard = self.shard(key);
         if let Some(site) = read(shard).get(&key) {
             return Arc::clone(site);
@@ -130,7 +130,7 @@ impl Sites {
     }
 
     /// Returns the allocations of each site.
-    pub fn allocated(&self) -> FxHashMap<Key, Weight> {
+    pub fn allocated(&self) -> FxHashMap<SiteKey, Weight> {
         let mut all = FxHashMap::default();
         for shard in &self.shards {
             all.extend(read(shard).iter().map(|(key, site)| {

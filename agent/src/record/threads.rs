@@ -16,7 +16,7 @@ const FIRST_SERIAL: u32 = 200_001;
 
 /// A thread.
 #[derive(Debug)]
-pub struct Thread {
+pub struct ThreadRecord {
     /// Object ID.
     pub id: u64,
     /// Serial number.
@@ -29,19 +29,19 @@ pub struct Thread {
 #[derive(Debug, Clone)]
 pub enum Happened {
     /// Start of a thread.
-    Start(Arc<Thread>),
+    Start(Arc<ThreadRecord>),
     /// End of the thread with this serial number.
     End(u32),
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    by_id: FxHashMap<u64, Arc<Thread>>,
+struct ThreadTable {
+    by_id: FxHashMap<u64, Arc<ThreadRecord>>,
     happened: Vec<Happened>,
     started: u32,
 }
 
-impl Table {
+impl ThreadTable {
     fn happened(&mut self, happened: Happened) {
         if self.happened.len() < MAX_HAPPENED {
             self.happened.push(happened);
@@ -52,7 +52,7 @@ impl Table {
 /// All live threads, and starts and ends since the last output.
 #[derive(Debug, Default)]
 pub struct Threads {
-    table: Mutex<Table>,
+    table: Mutex<ThreadTable>,
     /// Lock for [`Self::hold`], as in [`super::classes::Classes`].
     registering: Mutex<()>,
 }
@@ -64,7 +64,7 @@ impl Threads {
     }
 
     /// Returns the thread with this object ID.
-    pub fn get(&self, id: u64) -> Option<Arc<Thread>> {
+    pub fn get(&self, id: u64) -> Option<Arc<ThreadRecord>> {
         lock(&self.table).by_id.get(&id).cloned()
     }
 
@@ -75,13 +75,25 @@ impl Threads {
     }
 
     /// Registers a running thread.
-    pub fn started(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids, thread: Ref<'_>) -> Option<Arc<Thread>> {
+    pub fn started(
+        &self,
+        jvmti: Jvmti,
+        jni: &Jni<'_>,
+        ids: &Ids,
+        thread: Ref<'_>,
+    ) -> Option<Arc<ThreadRecord>> {
         let _held = self.hold();
         self.register(jvmti, jni, ids, thread)
     }
 
     /// Does what [`Self::started`] does while [`Self::hold`] is held.
-    pub fn register(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids, thread: Ref<'_>) -> Option<Arc<Thread>> {
+    pub fn register(
+        &self,
+        jvmti: Jvmti,
+        jni: &Jni<'_>,
+        ids: &Ids,
+        thread: Ref<'_>,
+    ) -> Option<Arc<ThreadRecord>> {
         let tag = Tag(jvmti.tag(thread).ok()?);
         if tag.is_known() {
             // It has ended, but the JVM still lists it.
@@ -98,7 +110,7 @@ impl Threads {
         let mut table = lock(&self.table);
         let serial = FIRST_SERIAL.saturating_add(table.started);
         table.started = table.started.saturating_add(1);
-        let known = Arc::new(Thread { id, serial, info });
+        let known = Arc::new(ThreadRecord { id, serial, info });
         table.by_id.insert(id, Arc::clone(&known));
         table.happened(Happened::Start(Arc::clone(&known)));
         drop(table);
@@ -120,7 +132,7 @@ impl Threads {
 
     /// Removes all threads. Their tags must be cleared before another recording.
     pub fn clear(&self) {
-        *lock(&self.table) = Table::default();
+        *lock(&self.table) = ThreadTable::default();
     }
 
     /// Returns starts and ends since the last call.

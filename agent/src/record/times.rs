@@ -18,7 +18,7 @@ use super::traces::Method;
 use super::{lock, read, recording, write};
 use crate::jvm::MethodId;
 use crate::jvm::clock::{self, Clock};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Calls of a trace, or of one method by another. Time is in ticks of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,13 +45,13 @@ type Stack = Box<[u32]>;
 
 /// Costs of a stack in one thread, which alone adds to them; others may read them.
 #[derive(Debug, Default)]
-struct Place {
+struct StackCosts {
     calls: AtomicU64,
     own: AtomicU64,
     all: AtomicU64,
 }
 
-impl Place {
+impl StackCosts {
     #[inline]
     fn add(&self, own: u64, all: u64) {
         let add = |to: &AtomicU64, more| {
@@ -69,7 +69,7 @@ impl Place {
 }
 
 /// Stacks of a thread.
-type Measured = Vec<(Stack, Arc<Place>)>;
+type Measured = Vec<(Stack, Arc<StackCosts>)>;
 
 /// A current call of a thread.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ struct Call {
 
 /// Place of a method that is called from another place.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct CallEdge {
     caller: u32,
     method: u32,
     place: u32,
@@ -105,14 +105,14 @@ struct OfThread {
     active: Vec<u32>,
     /// Depth of nested calls that are not measured.
     ignored: u32,
-    measured: Option<(Arc<Shared>, Arc<Mutex<Measured>>)>,
-    places: Vec<Arc<Place>>,
+    measured: Option<(Arc<SharedTimes>, Arc<Mutex<Measured>>)>,
+    places: Vec<Arc<StackCosts>>,
     /// Places by caller and method.
     steps: FxHashMap<(u32, u32), u32>,
     /// Callers that differ only below the depth of traces share a place, and so do the calls of a deep
     /// recursion.
     by_stack: FxHashMap<Stack, u32>,
-    recent: Vec<Step>,
+    recent: Vec<CallEdge>,
 }
 
 impl OfThread {
@@ -145,10 +145,10 @@ impl OfThread {
         let place = known.unwrap_or_else(|| self.new_place(caller, method, times));
         if self.recent.is_empty() {
             // No method has this number.
-            self.recent.resize(RECENT, Step { caller: NOBODY, method: u32::MAX, place: 0 });
+            self.recent.resize(RECENT, CallEdge { caller: NOBODY, method: u32::MAX, place: 0 });
         }
         if let Some(recent) = self.recent.get_mut(at) {
-            *recent = Step { caller, method, place };
+            *recent = CallEdge { caller, method, place };
         }
         place
     }
@@ -164,7 +164,7 @@ impl OfThread {
         let callers = callers.iter().copied().take(times.depth.max(2) - 1);
         let stack: Stack = std::iter::once(method).chain(callers).collect();
         let place = *self.by_stack.entry(stack).or_insert_with_key(|stack| {
-            let new = Arc::new(Place::default());
+            let new = Arc::new(StackCosts::default());
             measured.push((stack.clone(), Arc::clone(&new)));
             self.places.push(new);
             u32::try_from(self.places.len() - 1).unwrap_or(NOBODY)
@@ -191,7 +191,7 @@ impl Drop for OfThread {
 
 /// Measurements of all threads.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedTimes {
     /// Running threads.
     threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
     /// Ended threads.
@@ -222,7 +222,7 @@ pub struct Times {
     recording: u32,
     /// By number: `true` if a method that was rewritten for an earlier recording is measured in this one.
     earlier: Vec<bool>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTimes>,
     depth: usize,
     clock: Clock,
     /// `true` once the tracker can be called.
@@ -350,7 +350,7 @@ impl Times {
     }
 
     /// Returns trace, calls, and nanoseconds without callees, in descending order.
-    pub fn rows(&self, state: &State) -> Vec<(u32, u64, u64)> {
+    pub fn rows(&self, state: &AgentState) -> Vec<(u32, u64, u64)> {
         let methods = read(&METHODS).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {

@@ -79,7 +79,7 @@ impl Method {
 
 /// A frame: a method and its line (-1 unknown, -3 native).
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct TraceFrame {
     /// Method; `None` if the JVM did not provide it.
     pub method: Option<Arc<Method>>,
     /// Line number.
@@ -94,11 +94,11 @@ pub struct Trace {
     /// Serial number of the thread; 0 for none.
     pub thread: u32,
     /// Frames, innermost first.
-    pub places: Box<[Place]>,
+    pub places: Box<[TraceFrame]>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct TraceTable {
     /// Trace numbers by hash: most hashes have one.
     by_hash: FxHashMap<u64, Vec<u32>>,
     /// Traces by number, with the frames they were created from.
@@ -110,7 +110,7 @@ struct Table {
     places: FxHashMap<(MethodId, i32), u32>,
 }
 
-impl Table {
+impl TraceTable {
     fn find(&self, hash: u64, thread: u32, frames: &[Frame]) -> Option<u32> {
         self.by_hash.get(&hash)?.iter().copied().find(|number| {
             let trace = self.traces.get(*number as usize);
@@ -119,14 +119,14 @@ impl Table {
     }
 
     /// Returns the place for a method and a line.
-    fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> Place {
+    fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> TraceFrame {
         let next = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
         let number = *self.places.entry((id, line)).or_insert(next);
-        Place { method, line, number }
+        TraceFrame { method, line, number }
     }
 
     /// Adds a trace, and returns its number.
-    fn push(&mut self, hash: u64, thread: u32, frames: &[Frame], places: Box<[Place]>) -> u32 {
+    fn push(&mut self, hash: u64, thread: u32, frames: &[Frame], places: Box<[TraceFrame]>) -> u32 {
         let number = u32::try_from(self.traces.len()).unwrap_or(0);
         self.frames += frames.len();
         self.traces.push((frames.into(), Arc::new(Trace { thread, places })));
@@ -138,7 +138,7 @@ impl Table {
 /// All traces. Number 0 is the empty one, for objects older than the agent.
 #[derive(Debug)]
 pub struct Traces {
-    table: RwLock<Table>,
+    table: RwLock<TraceTable>,
     with_lines: bool,
     full: AtomicBool,
 }
@@ -157,7 +157,7 @@ pub fn hash(thread: u32, frames: &[Frame]) -> u64 {
 impl Traces {
     /// Creates a table that contains only number 0.
     pub fn new(with_lines: bool) -> Self {
-        let mut table = Table::default();
+        let mut table = TraceTable::default();
         // Not in `by_hash`: an empty stack of a thread is a different trace.
         table.traces.push((Box::default(), Arc::new(Trace { thread: 0, places: Box::default() })));
         Self { table: RwLock::new(table), with_lines, full: AtomicBool::new(false) }
@@ -165,7 +165,7 @@ impl Traces {
 
     /// Removes all traces.
     pub fn clear(&self) {
-        *write(&self.table) = Table::default();
+        *write(&self.table) = TraceTable::default();
     }
 
     /// Returns `true` if there were more traces than tags can number.

@@ -11,12 +11,12 @@ pub struct Error {
     /// Content that the class file format requires there.
     pub expected: &'static str,
     /// Content that was found.
-    pub found: Found,
+    pub found: Unexpected,
 }
 
 /// Content at an offset where something else was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum Unexpected {
     /// A number: a tag, an index, an offset, a length.
     Number(i64),
     /// The end of the file, or of the attribute.
@@ -26,12 +26,12 @@ pub enum Found {
 impl Error {
     /// Returns an error about a number in the file.
     pub(super) fn number(offset: usize, expected: &'static str, found: impl Into<i64>) -> Error {
-        Error { offset, expected, found: Found::Number(found.into()) }
+        Error { offset, expected, found: Unexpected::Number(found.into()) }
     }
 
     /// Returns an error about missing bytes.
     pub(super) fn end(offset: usize, expected: &'static str) -> Error {
-        Error { offset, expected, found: Found::End }
+        Error { offset, expected, found: Unexpected::End }
     }
 }
 
@@ -39,8 +39,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "class file, offset {:#x}: expected {}, found ", self.offset, self.expected)?;
         match self.found {
-            Found::Number(number) => write!(f, "{number}"),
-            Found::End => f.write_str("the end"),
+            Unexpected::Number(number) => write!(f, "{number}"),
+            Unexpected::End => f.write_str("the end"),
         }
     }
 }

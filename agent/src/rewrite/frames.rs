@@ -3,8 +3,8 @@
 use super::Stop;
 use super::code::Plan;
 use super::error::Error;
-use super::layout::Table;
-use super::reader::{Reader, TooLong, patch, put_u2};
+use super::layout::CodeTable;
+use super::reader::{ClassFileReader, TooLong, patch, put_u2};
 
 /// Handler at the end of the method's code, which needs a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ const UNINITIALIZED: u8 = 8;
 
 /// Appends the content of a `StackMapTable` whose frames are at the new offsets of `plan`.
 pub(super) fn write(
-    table: Option<&Table<'_>>,
+    table: Option<&CodeTable<'_>>,
     handler: HandlerFrame,
     plan: &Plan,
     out: &mut Vec<u8>,
@@ -51,7 +51,12 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_frames(table: &Table<'_>, plan: &Plan, deltas: &mut Deltas, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn write_frames(
+    table: &CodeTable<'_>,
+    plan: &Plan,
+    deltas: &mut Deltas,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
     let mut reader = table.entries.clone();
     let mut old = None;
     for _ in 0..table.count {
@@ -100,7 +105,12 @@ fn put_tag(out: &mut Vec<u8>, tag: u8, delta: u16) {
 }
 
 /// Copies `count` verification types.
-fn copy_types(reader: &mut Reader<'_>, count: u16, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn copy_types(
+    reader: &mut ClassFileReader<'_>,
+    count: u16,
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
     for _ in 0..count {
         let at = reader.offset();
         let tag = reader.u1("a verification type")?;

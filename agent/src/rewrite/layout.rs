@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::pool::Pool;
-use super::reader::Reader;
+use super::reader::ClassFileReader;
 
 /// First four bytes of every class file.
 pub(super) const MAGIC: u32 = 0xcafe_babe;
@@ -46,7 +46,7 @@ pub(super) struct MethodLayout<'a> {
     pub(super) name: &'a [u8],
     pub(super) descriptor: &'a [u8],
     /// Content of the `Code` attribute, after its length.
-    pub(super) code: Reader<'a>,
+    pub(super) code: ClassFileReader<'a>,
     /// Offset of the end of the `Code` attribute.
     pub(super) code_end: usize,
 }
@@ -54,7 +54,7 @@ pub(super) struct MethodLayout<'a> {
 impl<'a> Layout<'a> {
     /// Parses a class file.
     pub(super) fn read(class: &'a [u8]) -> Result<Layout<'a>, Error> {
-        let mut reader = Reader::new(class);
+        let mut reader = ClassFileReader::new(class);
         let magic = reader.u4("a class file")?;
         if magic != MAGIC {
             return Err(Error::number(0, "0xcafebabe", magic));
@@ -101,7 +101,10 @@ impl<'a> Layout<'a> {
 }
 
 /// Parses a method; `None` if it has no code.
-fn read_method<'a>(pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<Option<MethodLayout<'a>>, Error> {
+fn read_method<'a>(
+    pool: &Pool<'a>,
+    reader: &mut ClassFileReader<'a>,
+) -> Result<Option<MethodLayout<'a>>, Error> {
     const NATIVE: u16 = 0x0100;
     const ABSTRACT: u16 = 0x0400;
 
@@ -142,20 +145,20 @@ pub(super) struct CodeAttribute<'a> {
     pub(super) code_at: usize,
     pub(super) handler_count: u16,
     /// The entries of the exception table.
-    pub(super) handlers: Reader<'a>,
-    pub(super) frames: Option<Table<'a>>,
+    pub(super) handlers: ClassFileReader<'a>,
+    pub(super) frames: Option<CodeTable<'a>>,
     /// Tables of lines and of local variables; there can be several of a kind.
-    pub(super) debug: Vec<(Debug, Table<'a>)>,
+    pub(super) debug: Vec<(Debug, CodeTable<'a>)>,
 }
 
 /// An attribute of `Code`: an array with offsets into the code.
 #[derive(Debug, Clone)]
-pub(super) struct Table<'a> {
+pub(super) struct CodeTable<'a> {
     /// Index of the attribute's name.
     pub(super) name: u16,
     pub(super) count: u16,
     /// The entries.
-    pub(super) entries: Reader<'a>,
+    pub(super) entries: ClassFileReader<'a>,
 }
 
 /// Kinds of debug tables.
@@ -173,7 +176,7 @@ impl<'a> CodeAttribute<'a> {
     /// Unknown attributes are dropped, because they may contain offsets. So are type annotations of code
     /// (JVMS 4.7.20): many contain offsets of instructions, and the JVM exposes only those of classes,
     /// fields and methods.
-    pub(super) fn read(pool: &Pool<'a>, mut reader: Reader<'a>) -> Result<CodeAttribute<'a>, Error> {
+    pub(super) fn read(pool: &Pool<'a>, mut reader: ClassFileReader<'a>) -> Result<CodeAttribute<'a>, Error> {
         let max_stack = reader.u2("the size of the operand stack")?;
         let max_locals = reader.u2("the number of local variables")?;
         let at = reader.offset();
@@ -199,7 +202,7 @@ impl<'a> CodeAttribute<'a> {
                 b"LocalVariableTable" | b"LocalVariableTypeTable" => Some(Debug::Variables),
                 _ => continue,
             };
-            let table = Table { name, count: entries.u2("the length of a table")?, entries };
+            let table = CodeTable { name, count: entries.u2("the length of a table")?, entries };
             match kind {
                 Some(kind) => debug.push((kind, table)),
                 None if frames.is_some() => {

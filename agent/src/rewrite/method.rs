@@ -4,8 +4,8 @@ use super::Stop;
 use super::code::{Calls, Plan};
 use super::error::Error;
 use super::frames::{self, HandlerFrame};
-use super::layout::{CodeAttribute, Debug, Frames, Table};
-use super::pool::{Additions, Shared};
+use super::layout::{CodeAttribute, CodeTable, Debug, Frames};
+use super::pool::{Additions, InsertedConstants};
 use super::reader::{TooLong, put_u2, put_u4, put_with_length};
 
 /// Opcodes of the inserted instructions.
@@ -49,7 +49,7 @@ impl Call {
 
 /// Returns the calls for the entry and the exit of the method `number`, or `None` if the constant pool is
 /// full.
-pub(super) fn calls(number: u32, shared: Shared, additions: &mut Additions) -> Option<[Call; 2]> {
+pub(super) fn calls(number: u32, shared: InsertedConstants, additions: &mut Additions) -> Option<[Call; 2]> {
     let value = number.cast_signed();
     let mut push = Call { bytes: [0; 6], length: 0 };
     match (u8::try_from(value), i8::try_from(value), i16::try_from(value)) {
@@ -78,7 +78,7 @@ pub(super) fn write(
     [enter, exit]: &[Call; 2],
     handler: Handler,
     frames: Frames,
-    shared: Shared,
+    shared: InsertedConstants,
     plan: &mut Plan,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
@@ -138,7 +138,7 @@ fn write_tables(
     attribute: &CodeAttribute<'_>,
     handler: Handler,
     frames: Frames,
-    shared: Shared,
+    shared: InsertedConstants,
     plan: &Plan,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
@@ -163,7 +163,7 @@ fn write_tables(
 }
 
 /// Appends the content of a `LineNumberTable`, `LocalVariableTable` or `LocalVariableTypeTable`.
-fn write_debug(kind: Debug, table: &Table<'_>, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn write_debug(kind: Debug, table: &CodeTable<'_>, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
     put_u2(out, table.count);
     let mut reader = table.entries.clone();
     for _ in 0..table.count {

@@ -28,7 +28,7 @@ mod tests;
 mod tracker;
 mod tracker_class;
 
-pub use error::{Error, Found};
+pub use error::{Error, Unexpected};
 pub use tracker::Tracker;
 pub use tracker_class::tracker_class;
 

@@ -1,7 +1,7 @@
 //! The constant pool (JVMS 4.4): names in it, and appended constants.
 
 use super::error::Error;
-use super::reader::{Reader, put_u2};
+use super::reader::{ClassFileReader, put_u2};
 use super::tracker::Tracker;
 
 const UTF8: u8 = 1;
@@ -25,7 +25,7 @@ pub(super) struct Pool<'a> {
 
 impl<'a> Pool<'a> {
     /// Parses the pool of `class`, starting with its count; afterwards, `reader` is at its end.
-    pub(super) fn read(class: &'a [u8], reader: &mut Reader<'a>) -> Result<Pool<'a>, Error> {
+    pub(super) fn read(class: &'a [u8], reader: &mut ClassFileReader<'a>) -> Result<Pool<'a>, Error> {
         let count = reader.u2("the number of constants")?;
         let mut offsets = Vec::with_capacity(usize::from(count).min(class.len()));
         offsets.push(0);
@@ -59,10 +59,16 @@ impl<'a> Pool<'a> {
         self.offsets.len()
     }
 
-    fn constant(&self, index: u16, tag: u8, at: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+    fn constant(
+        &self,
+        index: u16,
+        tag: u8,
+        at: usize,
+        expected: &'static str,
+    ) -> Result<ClassFileReader<'a>, Error> {
         let wrong = || Error::number(at, expected, index);
         let offset = self.offsets.get(usize::from(index)).copied().filter(|&offset| offset > 0);
-        let mut reader = Reader::new(self.class);
+        let mut reader = ClassFileReader::new(self.class);
         reader.take(offset.and_then(|offset| usize::try_from(offset).ok()).ok_or_else(wrong)?, expected)?;
         if reader.u1(expected)? == tag { Ok(reader) } else { Err(wrong()) }
     }
@@ -87,7 +93,7 @@ impl<'a> Pool<'a> {
 
 /// Indices of the constants that the inserted instructions need.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shared {
+pub(super) struct InsertedConstants {
     /// Method reference to the tracker's method for entries.
     pub(super) enter: u16,
     /// Method reference to the tracker's method for exits.
@@ -107,7 +113,7 @@ pub(super) struct Additions {
     /// Constants, as written.
     bytes: Vec<u8>,
     count: usize,
-    shared: Option<Shared>,
+    shared: Option<InsertedConstants>,
 }
 
 impl Additions {
@@ -165,7 +171,7 @@ impl Additions {
 
     /// Returns the constants of the inserted instructions, which are appended on the first call. `None`
     /// if the pool has no space for them.
-    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<Shared> {
+    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<InsertedConstants> {
         if self.shared.is_none() {
             let class = self.class(tracker.class)?;
             let descriptor = self.utf8(TRACKER_DESCRIPTOR)?;
@@ -178,7 +184,7 @@ impl Additions {
             let exit = method(tracker.exit)?;
             let throwable = self.class("java/lang/Throwable")?;
             let frames = self.utf8("StackMapTable")?;
-            self.shared = Some(Shared { enter, exit, throwable, frames });
+            self.shared = Some(InsertedConstants { enter, exit, throwable, frames });
         }
         self.shared
     }

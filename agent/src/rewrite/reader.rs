@@ -4,16 +4,16 @@ use super::error::Error;
 
 /// Reader of a class file, or of a section. Offsets are those of the whole class file.
 #[derive(Debug, Clone)]
-pub(super) struct Reader<'a> {
+pub(super) struct ClassFileReader<'a> {
     /// Class file up to the end of the section.
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ClassFileReader<'a> {
     /// Creates a reader of a whole class file.
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0 }
+    pub(super) fn new(bytes: &'a [u8]) -> ClassFileReader<'a> {
+        ClassFileReader { bytes, at: 0 }
     }
 
     /// Returns the offset of the next byte.
@@ -61,14 +61,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a reader of the next `count` bytes, which this reader skips.
-    pub(super) fn section(&mut self, count: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+    pub(super) fn section(
+        &mut self,
+        count: usize,
+        expected: &'static str,
+    ) -> Result<ClassFileReader<'a>, Error> {
         let start = self.at;
         self.take(count, expected)?;
-        Ok(Reader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
+        Ok(ClassFileReader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
     }
 
     /// Reads the length of an attribute, and returns a reader of its content.
-    pub(super) fn attribute(&mut self) -> Result<Reader<'a>, Error> {
+    pub(super) fn attribute(&mut self) -> Result<ClassFileReader<'a>, Error> {
         let at = self.at;
         let length = self.u4("the length of an attribute")?;
         let length = usize::try_from(length).map_err(|_| Error::end(at, "an attribute"))?;

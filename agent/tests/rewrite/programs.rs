@@ -36,7 +36,7 @@ struct Counts {
 
 /// Selection of method numbers.
 #[derive(Clone, Copy, PartialEq)]
-enum Numbers {
+enum NumberSizes {
     /// Every instruction that pushes an int is needed.
     OfAllSizes,
     /// Less than 128.
@@ -63,7 +63,7 @@ fn counts(output: &str) -> Counts {
 }
 
 /// Compiles a program, runs it, rewrites it, runs it again.
-fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]) -> Program {
+fn run(jdk: &Jdk, class: &str, source: &str, numbers: NumberSizes, compiler: &[&str]) -> Program {
     let dir = TempDir::new(&format!("{class}-{}{}", jdk.version, compiler.len()));
     let mut arguments = compiler.to_vec();
     let (plain, rewritten) = (dir.text("plain"), dir.text("rewritten"));
@@ -94,7 +94,7 @@ fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]
             let name = str::from_utf8(method.name).unwrap();
             let bridge = if method.access_flags & 0x0040 == 0 { "" } else { "(bridge)" };
             let blocks = [0, 1000, 100_000, 0x9000_0000];
-            let block = if numbers == Numbers::Small { 0 } else { blocks[index as usize % 4] };
+            let block = if numbers == NumberSizes::Small { 0 } else { blocks[index as usize % 4] };
             let number = block + index * 2 + u32::from(name == "<init>");
             index += 1;
             names.insert(number, format!("{class}.{name}{bridge}"));
@@ -144,7 +144,7 @@ fn every_construct() {
     let source = include_str!("java/Constructs.java").replace("LOCALS", &(locals + "int wideLocal = 10;"));
     for jdk in jdks("every_construct") {
         for compiler in [&["-g"][..], &["-g:source,lines", "--release", "17"]] {
-            let program = run(&jdk, "Constructs", &source, Numbers::OfAllSizes, compiler);
+            let program = run(&jdk, "Constructs", &source, NumberSizes::OfAllSizes, compiler);
             // Not in the source, or marked there as not counted.
             program
                 .check(&["spin", "x", "y", "equals", "toString", "values", "$values", "<clinit>", "<init>"]);
@@ -164,7 +164,7 @@ fn every_construct() {
 fn switches_over_patterns() {
     for jdk in jdks("switches_over_patterns").iter().filter(|jdk| jdk.version >= 21) {
         let source = include_str!("java/Patterns.java");
-        let program = run(jdk, "Patterns", source, Numbers::OfAllSizes, &["-g"]);
+        let program = run(jdk, "Patterns", source, NumberSizes::OfAllSizes, &["-g"]);
         program.check(&["value", "left", "right", "<init>"]);
         assert!(program.skipped.is_empty());
         assert_eq!(program.entries()["Patterns.sum"], 3);
@@ -199,7 +199,7 @@ fn long_methods() {
     }
     source += "}\n";
     for jdk in jdks("long_methods") {
-        let program = run(&jdk, "Long", &source, Numbers::Small, &["-g"]);
+        let program = run(&jdk, "Long", &source, NumberSizes::Small, &["-g"]);
         program.check(&[]);
         let skipped: Vec<&str> = program.skipped.iter().map(String::as_str).collect();
         assert_eq!(skipped, ["Long.branchTooLong", "Long.codeTooLong"]);

@@ -10,7 +10,7 @@ use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 use super::{library, load};
@@ -109,8 +109,8 @@ impl AgentLocation {
 struct Library<'a>(&'a Path);
 
 impl AnswerSource for Library<'_> {
-    fn dump(&self) -> Dump<'_> {
-        Dump { path: self.0.to_string_lossy(), ..Dump::default() }
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.0.to_string_lossy(), ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {

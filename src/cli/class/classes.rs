@@ -10,11 +10,11 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::classes::hierarchy::{self, Question, Row, SortBy};
+use hprof_query::classes::hierarchy::{self, ClassOrder, HierarchyQuery, HierarchyRow};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dictionary::names;
 use hprof_query::objects::class_set::ClassSet;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
@@ -29,12 +29,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof --format json | jq '.rows[] | select(.subclasses > 10) | .class'";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("instances", SortBy::Instances, "Most instances first"),
-    ("total", SortBy::Total, "Most instances first, including those of subclasses"),
-    ("bytes", SortBy::Shallow, "Most bytes first"),
-    ("subclasses", SortBy::Subclasses, "Most direct subclasses first"),
-    ("class", SortBy::Name, "By class name"),
+const SORT: &[Keyword<ClassOrder>] = &[
+    ("instances", ClassOrder::Instances, "Most instances first"),
+    ("total", ClassOrder::Total, "Most instances first, including those of subclasses"),
+    ("bytes", ClassOrder::Shallow, "Most bytes first"),
+    ("subclasses", ClassOrder::Subclasses, "Most direct subclasses first"),
+    ("class", ClassOrder::Name, "By class name"),
 ];
 
 /// Default depth of the tree in a table.
@@ -64,7 +64,7 @@ pub(crate) struct ClassesArgs {
 
     /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "instances", help_heading = "Output")]
-    sort: SortBy,
+    sort: ClassOrder,
 
     // With --tree, this limits the subclasses of each class.
     #[command(flatten)]
@@ -77,8 +77,8 @@ pub(crate) struct ClassesArgs {
 pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(&args.patterns)?;
     let patterns = asked.iter().filter_map(|selection| match &selection.what {
-        What::Classes(pattern) => Some(pattern.clone()),
-        What::Object(_) => None,
+        Selected::Classes(pattern) => Some(pattern.clone()),
+        Selected::Object(_) => None,
     });
     let patterns: Vec<ClassPattern> = patterns.collect();
     // Class names are known without the object graph.
@@ -87,13 +87,13 @@ pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
         return show(args, &heap, &heap, patterns, None);
     }
     let ids: Vec<Selection> =
-        asked.into_iter().filter(|selection| matches!(selection.what, What::Object(_))).collect();
+        asked.into_iter().filter(|selection| matches!(selection.what, Selected::Object(_))).collect();
     let (session, classes) =
         Session::ask(&args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
     let outcome = show(args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
     let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
     for selection in unmatched.filter(|_| !args.input.quiet) {
-        if let What::Object(id) = selection.what {
+        if let Selected::Object(id) = selection.what {
             messages::about_no_object(session.heap.path(), &session.graph, id);
         }
     }
@@ -109,7 +109,7 @@ fn show(
     named: Option<Vec<ClassNumber>>,
 ) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let question = Question {
+    let question = HierarchyQuery {
         patterns,
         named,
         sort_by: args.sort,
@@ -139,7 +139,7 @@ fn show(
 }
 
 /// Notes patterns without a match.
-fn note(heap: &Heap, question: &Question, found: u64) {
+fn note(heap: &Heap, question: &HierarchyQuery, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
     let unmatched =
@@ -152,7 +152,7 @@ fn note(heap: &Heap, question: &Question, found: u64) {
 /// A class and its place in the tree.
 struct ClassLine<'a> {
     summary: &'a Summary,
-    row: &'a Row,
+    row: &'a HierarchyRow,
     /// Branch lines drawn before the name.
     branch: String,
     /// Number of subclasses, and how many of them are shown.

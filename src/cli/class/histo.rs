@@ -14,11 +14,14 @@ use hprof_index::model::tables::ClassRow;
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::classes::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
+use hprof_query::classes::histogram::{
+    self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
+};
 use hprof_query::classes::text_histogram;
 use hprof_query::dictionary::names;
 use hprof_query::objects::heaps;
-use hprof_query::objects::selection::{Selection, What, object_id};
+use hprof_query::objects::object_id::object_id;
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -37,18 +40,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Most bytes first"),
-    ("instances", SortBy::Instances, "Most instances first"),
-    ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
-    ("class", SortBy::Name, "By class name"),
+const SORT: &[Keyword<HistogramOrder>] = &[
+    ("bytes", HistogramOrder::Bytes, "Most bytes first"),
+    ("instances", HistogramOrder::Instances, "Most instances first"),
+    ("retained", HistogramOrder::Retained, "Most retained bytes first; implies --retained"),
+    ("class", HistogramOrder::Name, "By class name"),
 ];
 
 /// Values of `--group-by`.
-const GROUP_BY: &[Keyword<GroupBy>] = &[
-    ("class", GroupBy::Class, "Class, one row per class loader"),
-    ("package", GroupBy::Package, "Package"),
-    ("loader", GroupBy::Loader, "Class loader"),
+const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
+    ("class", HistogramGroupBy::Class, "Class, one row per class loader"),
+    ("package", HistogramGroupBy::Package, "Package"),
+    ("loader", HistogramGroupBy::Loader, "Class loader"),
 ];
 
 /// Count instances and bytes by class
@@ -90,14 +93,14 @@ pub(crate) struct HistoArgs {
 
     /// Sort order [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<HistogramOrder>,
 
     #[command(flatten)]
     top: Top,
 
     /// Group rows by this key
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
-    group_by: GroupBy,
+    group_by: HistogramGroupBy,
 
     #[command(flatten)]
     layout: LayoutArgs,
@@ -107,7 +110,8 @@ pub(crate) struct HistoArgs {
 }
 
 pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
-    let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
+    let sort_by =
+        args.sort.unwrap_or(if args.retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
     let without = [
         ("--unreachable", args.unreachable),
         ("--layout", args.layout.is_given()),
@@ -119,19 +123,19 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
             "--sort retained cannot be used with {flag}, which has no retained sizes; omit one of them"
         );
     }
-    let mut question = Question {
+    let mut question = HistogramQuery {
         group_by: args.group_by,
         sort_by,
         top: args.top.rows(args.output.format()),
-        ..Question::default()
+        ..HistogramQuery::default()
     };
     let text = args.input.open_text()?;
     let asked =
         if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
     for selection in asked {
         match selection.what {
-            What::Object(id) => question.class_objects.push(id),
-            What::Classes(pattern) => question.patterns.push(pattern),
+            Selected::Object(id) => question.class_objects.push(id),
+            Selected::Classes(pattern) => question.patterns.push(pattern),
         }
     }
     if let Some((file, recorded)) = text {
@@ -179,7 +183,7 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Counts the retained set of an object.
-fn below(args: &HistoArgs, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
+fn below(args: &HistoArgs, object: ObjectId, question: &HistogramQuery) -> anyhow::Result<Outcome> {
     let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
         let index = graph.objects.addresses.index_of(object);
         let top = index.and_then(|index| graph.tree.reachable_position(index));
@@ -200,11 +204,11 @@ fn below(args: &HistoArgs, object: ObjectId, question: &Question) -> anyhow::Res
 impl HistoArgs {
     /// Returns whether to show retained sizes.
     fn retained(&self) -> bool {
-        self.retained || self.sort == Some(SortBy::Retained)
+        self.retained || self.sort == Some(HistogramOrder::Retained)
     }
 
     /// Notes why there are no rows, and patterns without a match.
-    fn notes(&self, heap: &Heap, histogram: &Histogram, question: &Question) {
+    fn notes(&self, heap: &Heap, histogram: &Histogram, question: &HistogramQuery) {
         if self.input.input.quiet {
             return;
         }
@@ -259,7 +263,7 @@ fn ask_text(
     args: &HistoArgs,
     file: &TextFile,
     mut recorded: Recorded,
-    question: &Question,
+    question: &HistogramQuery,
 ) -> anyhow::Result<(Recorded, Histogram)> {
     let mut histogram = Histogram { rows: Vec::new(), total: Totals::default(), heap_bytes: 0 };
     if let RecordedFile::Text { report, .. } = &mut recorded.file {
@@ -310,30 +314,30 @@ fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> 
 /// A row and the total that it is part of.
 struct HistogramLine<'a> {
     number: u64,
-    row: &'a Row,
+    row: &'a HistogramRow,
     heap_bytes: u64,
 }
 
 /// Returns the label of a loader: its class and object ID.
-pub(crate) fn loader_label(row: &Row) -> Option<String> {
+pub(crate) fn loader_label(row: &HistogramRow) -> Option<String> {
     row.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
 /// Returns the object ID of the loader; null for the boot loader.
-fn loader_object(row: &Row) -> Value<'static> {
+fn loader_object(row: &HistogramRow) -> Value<'static> {
     id(row.loader.as_ref().and_then(|loader| loader.id.non_null()))
 }
 
 /// Returns the title of the name column.
-pub(crate) fn title(group_by: GroupBy) -> &'static str {
+pub(crate) fn title(group_by: HistogramGroupBy) -> &'static str {
     match group_by {
-        GroupBy::Class => "class",
-        GroupBy::Package => "package",
-        GroupBy::Loader => "loader",
+        HistogramGroupBy::Class => "class",
+        HistogramGroupBy::Package => "package",
+        HistogramGroupBy::Loader => "loader",
     }
 }
 
-fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
+fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
     let name = |column: Column<'a, HistogramLine<'a>>| {
         column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
     };
@@ -347,19 +351,19 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, HistogramLine<'
             .place(5)
     };
     let first = match group_by {
-        GroupBy::Class => {
+        HistogramGroupBy::Class => {
             vec![
                 name(Column::of(names::CLASS, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
                 loader(),
             ]
         }
-        GroupBy::Package => {
+        HistogramGroupBy::Package => {
             vec![
                 name(Column::of(names::PACKAGE, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
                 classes(),
             ]
         }
-        GroupBy::Loader => vec![
+        HistogramGroupBy::Loader => vec![
             name(loader())
                 .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
             classes(),
@@ -394,13 +398,13 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, HistogramLine<'
                 .place(4),
         );
     }
-    if group_by != GroupBy::Package {
+    if group_by != HistogramGroupBy::Package {
         columns.push(
             Column::of(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
-    if group_by == GroupBy::Class {
+    if group_by == HistogramGroupBy::Class {
         columns.push(
             Column::of(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
                 .or_null("the class has no class object in the dump"),
@@ -419,18 +423,18 @@ fn beside() -> Columns<'static, Totals> {
 
 pub(crate) fn declared() -> Vec<Declared> {
     let about = |group_by| match group_by {
-        GroupBy::Class => {
+        HistogramGroupBy::Class => {
             "The default. A row is a class that has objects. With `--live` and `--unreachable` all figures, also those of \
              `total`, are of reachable or unreachable objects only. A sum of bytes that does not fit into 64 bits is \
              2^64 - 1."
         }
-        GroupBy::Package => "A row is a package.",
-        GroupBy::Loader => "A row is a class loader.",
+        HistogramGroupBy::Package => "A row is a package.",
+        HistogramGroupBy::Loader => "A row is a class loader.",
     };
     let variants = [
-        ("`--group-by class`", GroupBy::Class),
-        ("`--group-by package`", GroupBy::Package),
-        ("`--group-by loader`", GroupBy::Loader),
+        ("`--group-by class`", HistogramGroupBy::Class),
+        ("`--group-by package`", HistogramGroupBy::Package),
+        ("`--group-by loader`", HistogramGroupBy::Loader),
     ];
     let declared = |(variant, group_by)| Declared {
         command: "histo",

@@ -16,13 +16,13 @@ use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
-use hprof_query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
-use hprof_query::classes::loaders::{self, Duplicate, SortBy};
+use hprof_query::classes::loader_sets::{self, DuplicateName, LoaderRow, LoaderSet};
+use hprof_query::classes::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Line as Below, NoRows, Section};
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::{grouped, percent};
@@ -35,11 +35,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof --format json | jq '.rows[] | select(.classes == 0)'";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("retained", SortBy::Retained, "Largest retained size first"),
-    ("classes", SortBy::Classes, "Most defined classes first"),
-    ("instances", SortBy::Instances, "Most instances of their classes first"),
-    ("bytes", SortBy::Shallow, "Most bytes in instances of their classes first"),
+const SORT: &[Keyword<LoaderOrder>] = &[
+    ("retained", LoaderOrder::Retained, "Largest retained size first"),
+    ("classes", LoaderOrder::Classes, "Most defined classes first"),
+    ("instances", LoaderOrder::Instances, "Most instances of their classes first"),
+    ("bytes", LoaderOrder::Shallow, "Most bytes in instances of their classes first"),
 ];
 
 /// List class loaders, their classes and retained sizes
@@ -64,7 +64,7 @@ pub(crate) struct LoadersArgs {
 
     /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
-    sort: SortBy,
+    sort: LoaderOrder,
 
     #[command(flatten)]
     top: Top,
@@ -264,7 +264,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
 struct GroupLine<'a> {
     summary: &'a Summary,
     number: u64,
-    group: &'a Group,
+    group: &'a LoaderSet,
     first: ObjectId,
     label: Option<&'a str>,
     why: Option<String>,
@@ -324,14 +324,14 @@ fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
 }
 
 /// Returns the lines below a group: why its first loader is reachable.
-fn below_group(line: &GroupLine<'_>) -> Vec<Below> {
+fn below_group(line: &GroupLine<'_>) -> Vec<RowLine> {
     let Some(why) = &line.why else { return Vec::new() };
     let label = line.label.map(|label| format!(" {}", escape::quoted(label))).unwrap_or_default();
     held_by(&format!("the first by address, {:#x}{label}, is held by:", line.first), why)
 }
 
-fn held_by(what: &str, why: &str) -> Vec<Below> {
-    let line = |indent, text: &str| Below { indent, text: text.to_owned() };
+fn held_by(what: &str, why: &str) -> Vec<RowLine> {
+    let line = |indent, text: &str| RowLine { indent, text: text.to_owned() };
     vec![line(4, what), line(6, why)]
 }
 
@@ -399,7 +399,7 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
     ])
 }
 
-fn below_name(line: &NameLine<'_>) -> Vec<Below> {
+fn below_name(line: &NameLine<'_>) -> Vec<RowLine> {
     let Some(why) = &line.why else { return Vec::new() };
     held_by(&format!("the first by address, of {}, is held by:", line.line.loader_in_table()), why)
 }

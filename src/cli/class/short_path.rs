@@ -3,7 +3,7 @@
 use crate::cli::shared::paths;
 use hprof_parser::names;
 use hprof_query::classes::loader_sets::Why;
-use hprof_query::paths::steps::Step;
+use hprof_query::paths::steps::ObjectStep;
 
 /// Maximum number of objects shown of a path; the middle of a longer one is omitted.
 const MAX_STEPS: usize = 8;
@@ -33,7 +33,7 @@ pub(super) fn short_path(why: &Why) -> String {
 
 /// Returns the simple class name of a step; for a class object, `class` and the simple name of the class it
 /// represents.
-fn short_name(step: &Step) -> String {
+fn short_name(step: &ObjectStep) -> String {
     let simple = |name: &str| names::simple(name).to_owned();
     match (step.class.as_deref(), step.label.as_deref()) {
         (Some("java.lang.Class"), Some(of)) => format!("class {}", simple(of)),

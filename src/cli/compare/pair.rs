@@ -8,9 +8,9 @@ use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::compare::Change;
-use hprof_query::dictionary::{Key, Side, names};
+use hprof_query::dictionary::{ColumnKey, Side, names};
 use hprof_report::column::Column;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
@@ -68,7 +68,7 @@ pub(crate) struct Pair<O, N> {
 }
 
 impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         self.new.dump()
     }
 
@@ -117,7 +117,7 @@ impl Old {
 /// difference has a sign.
 pub(crate) struct ChangeColumns {
     /// Key without its suffix.
-    key: Key,
+    key: ColumnKey,
     /// Condition under which it is `null`, if any.
     null: Option<&'static str>,
     /// Table titles of the difference and of the new figure.
@@ -126,7 +126,7 @@ pub(crate) struct ChangeColumns {
 
 impl ChangeColumns {
     /// Creates columns of a figure that is never `null`.
-    pub(crate) fn new(key: impl Into<Key>, titles: [&'static str; 2]) -> Self {
+    pub(crate) fn new(key: impl Into<ColumnKey>, titles: [&'static str; 2]) -> Self {
         Self { key: key.into(), null: None, titles }
     }
 

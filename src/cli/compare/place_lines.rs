@@ -2,7 +2,7 @@
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
-use hprof_report::grid::Line;
+use hprof_report::grid::RowLine;
 
 /// Indentation of a place below its row, and of its second line.
 const INDENT: usize = 4;
@@ -13,9 +13,9 @@ pub(super) fn width(output: &Output<true>) -> Option<usize> {
 }
 
 /// Returns the lines of a place on a terminal.
-pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
+pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<RowLine> {
     let Some(width) = width else { return Vec::new() };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<RowLine> = Vec::new();
     for label in place.split_inclusive(" -> ") {
         match lines.last_mut() {
             Some(line)
@@ -25,7 +25,7 @@ pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
             }
             last => {
                 let indent = if last.is_some() { INDENT + 2 } else { INDENT };
-                lines.push(Line { indent, text: label.to_owned() });
+                lines.push(RowLine { indent, text: label.to_owned() });
             }
         }
     }

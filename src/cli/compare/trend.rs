@@ -12,15 +12,15 @@ use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::Growth;
-use hprof_query::compare::classes::{Census, GroupBy, Question};
-use hprof_query::compare::places::Places;
-use hprof_query::compare::trend::{self, Least, Row, Which};
+use hprof_query::compare::classes::{ClassCensus, ComparedGroupBy, ComparedQuery};
+use hprof_query::compare::places::DumpPlaces;
+use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
 use hprof_query::dictionary::{Name, Side, names};
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
 use hprof_report::value::{Value, list};
 
@@ -41,7 +41,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrendGroupBy {
     Place,
-    Classes(GroupBy),
+    Classes(ComparedGroupBy),
 }
 
 /// Values of `--group-by`.
@@ -51,9 +51,9 @@ const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
         TrendGroupBy::Place,
         "Where in the program: by which fields, from static fields and threads down",
     ),
-    ("class", TrendGroupBy::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", TrendGroupBy::Classes(GroupBy::Package), "Packages"),
-    ("loader", TrendGroupBy::Classes(GroupBy::Loader), "Class loaders"),
+    ("class", TrendGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
+    ("package", TrendGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
+    ("loader", TrendGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
 ];
 
 /// Order of the dumps.
@@ -131,7 +131,7 @@ enum LastDump {
 }
 
 impl AnswerSource for Dumps {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         match &self.last {
             LastDump::Heap(heap) => heap.dump(),
             LastDump::Session(session) => session.dump(),
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
         "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
     let inputs = ordered(args)?;
-    let which = if args.all { Which::All } else { Which::Growing };
+    let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
     let (source, rows, least) = match args.group_by {
         TrendGroupBy::Place => by_place(args, &inputs, which)?,
         TrendGroupBy::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
@@ -202,10 +202,10 @@ fn ordered(args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
     Ok(dumps)
 }
 
-type TrendResult = (Dumps, Vec<Row>, Least);
+type TrendResult = (Dumps, Vec<TrendRow>, Least);
 
-fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<TrendResult> {
-    let (mut places, mut all, mut last): (Vec<Places>, _, _) = (Vec::new(), Vec::new(), None);
+fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: TrendFilter) -> anyhow::Result<TrendResult> {
+    let (mut places, mut all, mut last): (Vec<DumpPlaces>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
         let (session, found) = Session::ask(input, places_of)?;
@@ -222,17 +222,17 @@ fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: Which) -> anyhow::
 fn by_class(
     args: &TrendArgs,
     inputs: &[(Input, u64)],
-    which: Which,
-    group_by: GroupBy,
+    which: TrendFilter,
+    group_by: ComparedGroupBy,
 ) -> anyhow::Result<TrendResult> {
-    let question = Question { group_by, patterns: args.patterns.clone() };
+    let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
         let heap = input.open()?;
         is_damaged |= heap.is_damaged();
         all.push(OneDump::of(&heap, *created));
-        censuses.push(Census::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
+        censuses.push(ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
         last = Some(heap);
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
@@ -265,7 +265,7 @@ fn file_name(path: &str) -> &str {
 
 /// A row and the time span of the dumps.
 struct TrendLine<'a> {
-    row: &'a Row,
+    row: &'a TrendRow,
     hours: Option<f64>,
 }
 
@@ -316,9 +316,9 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
                 column.header(title).fit(Fit::Shorten { priority: 0 }).place(9)
             };
             match group_by {
-                GroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
-                GroupBy::Loader => vec![shown(loader, "loader")],
-                GroupBy::Class | GroupBy::Superclass => {
+                ComparedGroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
+                ComparedGroupBy::Loader => vec![shown(loader, "loader")],
+                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
                     vec![shown(name(names::CLASS), "class"), loader]
                 }
             }
@@ -388,12 +388,12 @@ pub(crate) fn declared() -> Vec<Declared> {
             "The default. A row is a place; none contains another. The exit code is 1 if there are no rows.",
             TrendGroupBy::Place,
         ),
-        ("`--group-by class`", "A row is a class.", TrendGroupBy::Classes(GroupBy::Class)),
-        ("`--group-by package`", "A row is a package.", TrendGroupBy::Classes(GroupBy::Package)),
+        ("`--group-by class`", "A row is a class.", TrendGroupBy::Classes(ComparedGroupBy::Class)),
+        ("`--group-by package`", "A row is a package.", TrendGroupBy::Classes(ComparedGroupBy::Package)),
         (
             "`--group-by loader`",
             "A row is the class loaders of one name.",
-            TrendGroupBy::Classes(GroupBy::Loader),
+            TrendGroupBy::Classes(ComparedGroupBy::Loader),
         ),
     ]
     .map(declared)

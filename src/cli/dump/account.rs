@@ -3,7 +3,7 @@
 use hprof_index::model::problem::Account;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::dump::doctor::Extent;
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::findings;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::value::Value;
@@ -84,8 +84,11 @@ fn columns() -> Columns<'static, Extent> {
     let integer = |name: Name, value: fn(&Account) -> u64| {
         Column::of(name, move |extent: &Extent| value(&extent.account).into())
     };
-    let missing =
-        vec![Field::of(names::REFERENCES), Field::of(names::OBJECTS), Field::of(names::IS_INCOMPLETE)];
+    let missing = vec![
+        JsonField::of(names::REFERENCES),
+        JsonField::of(names::OBJECTS),
+        JsonField::of(names::IS_INCOMPLETE),
+    ];
     Columns::new([
         integer(names::READ_BYTES, Account::read_bytes),
         Column::of(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())

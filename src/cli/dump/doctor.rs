@@ -16,7 +16,7 @@ use hprof_report::findings;
 
 use crate::cli::shared::advice;
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
 
 use super::account::{self, extent_lines};
@@ -79,7 +79,7 @@ fn show(
     findings: &[Finding],
 ) -> anyhow::Result<Outcome> {
     let damaged = source.is_damaged();
-    let mut table = Builder::pairs::<&str, &str>([]);
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
     table.row(["verdict", verdict(damaged, findings)]);
     if let Some(extent) = extent {
         extent_lines(extent, &mut |key, value| table.row([key, &value]));

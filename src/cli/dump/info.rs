@@ -7,12 +7,12 @@ use crate::cli::shared::session::AnswerSource as _;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
-use hprof_query::dictionary::{Key, names};
-use hprof_query::dump::info::{self, HeapDumpInfo, Info};
+use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::{Value, list, record};
 
 use super::account::{self, exact, extent_lines};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &InfoArgs) -> anyhow::Result<Outcome> {
 
 /// The one row.
 struct InfoFacts {
-    info: Info,
+    info: DumpInfo,
     sizes: Sizes,
 }
 
@@ -69,7 +69,7 @@ fn layout(facts: &InfoFacts) -> Value<'static> {
     layout
 }
 
-fn jvm(info: &Info) -> Value<'_> {
+fn jvm(info: &DumpInfo) -> Value<'_> {
     if info.properties.is_empty() {
         return Value::Null;
     }
@@ -91,7 +91,7 @@ fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
 }
 
 fn columns() -> Columns<'static, InfoFacts> {
-    let integer = |key: Key, value: fn(&Info) -> u64| {
+    let integer = |key: ColumnKey, value: fn(&DumpInfo) -> u64| {
         Column::of(key, move |facts: &InfoFacts| value(&facts.info).into())
     };
     let mut columns = vec![
@@ -128,7 +128,7 @@ fn columns() -> Columns<'static, InfoFacts> {
 
 /// Returns the columns about the contents of the heap dump.
 fn heap_columns(
-    integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, InfoFacts>,
+    integer: impl Fn(ColumnKey, fn(&DumpInfo) -> u64) -> Column<'static, InfoFacts>,
 ) -> Vec<Column<'static, InfoFacts>> {
     vec![
         integer(names::OBJECTS_BY_KIND.count("instances"), |info| info.objects[0]),
@@ -139,8 +139,8 @@ fn heap_columns(
         integer(names::SHALLOW_BYTES.into(), |info| info.shallow_bytes),
         Column::nested(
             names::REACHABLE,
-            [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec(),
-            |facts: &InfoFacts| match facts.info.reachable {
+ [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec(),
+|facts: &InfoFacts| match facts.info.reachable {
                 None => Value::Null,
                 Some((objects, bytes)) => {
                     record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
@@ -158,8 +158,8 @@ fn heap_columns(
         Column::nested(
             names::JVM,
             vec![
-                Field::of(names::NAME).or_null("not in the properties"),
-                Field::nested(names::PROPERTIES, Vec::new()),
+ JsonField::of(names::NAME).or_null("not in the properties"),
+JsonField::nested(names::PROPERTIES, Vec::new()),
             ],
             |facts: &InfoFacts| jvm(&facts.info),
         )
@@ -192,7 +192,7 @@ fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     ]
 }
 
-fn layout_fields() -> Vec<Field> {
+fn layout_fields() -> Vec<JsonField> {
     let evidence = [
         names::CLASSES,
         names::CLASSES_EXACT,
@@ -202,27 +202,27 @@ fn layout_fields() -> Vec<Field> {
         names::ARRAYS_REFUTING,
     ];
     vec![
-        Field::of(names::REFERENCE_BYTES),
-        Field::of(names::HEADER_BYTES),
-        Field::of(names::ARRAY_BASE_BYTES),
-        Field::of(names::ALIGNMENT_BYTES),
-        Field::of(names::WORD_BYTES),
-        Field::of(names::PACKING),
-        Field::of(names::LAYOUT_SOURCE),
-        Field::of(names::IS_SIZE_STATED),
-        Field::nested(names::EVIDENCE, evidence.map(Field::of).to_vec()),
-        Field::of(names::TEXT),
-        Field::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
+        JsonField::of(names::REFERENCE_BYTES),
+        JsonField::of(names::HEADER_BYTES),
+        JsonField::of(names::ARRAY_BASE_BYTES),
+        JsonField::of(names::ALIGNMENT_BYTES),
+        JsonField::of(names::WORD_BYTES),
+        JsonField::of(names::PACKING),
+        JsonField::of(names::LAYOUT_SOURCE),
+        JsonField::of(names::IS_SIZE_STATED),
+        JsonField::nested(names::EVIDENCE, evidence.map(JsonField::of).to_vec()),
+        JsonField::of(names::TEXT),
+        JsonField::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
     ]
 }
 
-fn problem_fields() -> Vec<Field> {
+fn problem_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::SEVERITY),
-        Field::of(names::KIND),
-        Field::of(names::TEXT),
-        Field::of(names::OFFSET).or_null("no single offset"),
-        Field::of(names::SKIPPED_BYTES),
+        JsonField::of(names::SEVERITY),
+        JsonField::of(names::KIND),
+        JsonField::of(names::TEXT),
+        JsonField::of(names::OFFSET).or_null("no single offset"),
+        JsonField::of(names::SKIPPED_BYTES),
     ]
 }
 
@@ -236,8 +236,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-fn table(info: &Info, sizes: &Sizes) -> Builder {
-    let mut table = Builder::pairs::<&str, &str>([]);
+fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
@@ -302,7 +302,7 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
 }
 
 /// Adds table lines about the heap dump itself.
-fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
+fn heap_lines(info: &DumpInfo, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
         ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
@@ -343,7 +343,7 @@ const SHOWN_PROPERTIES: &[(&str, &str)] = &[
 ];
 
 /// Returns the evidence for the layout, in sentences.
-fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
+fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;
     let source = match fit.source {

@@ -15,13 +15,13 @@ use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HE
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
-use hprof_query::threads::Thread;
-use hprof_query::waste::Kind as WasteKind;
+use hprof_query::threads::JavaThread;
+use hprof_query::waste::WasteKind;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
-use hprof_report::table::{Align, Builder, Style};
+use hprof_report::table::{Align, Style, TableBuilder};
 use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
 
@@ -275,8 +275,8 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
-    let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+fn largest(overview: &Overview, width: usize, rows: usize) -> TableBuilder {
+    let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let all = overview.reachable.1;
     let shown = overview.largest.get(..rows).unwrap_or(&overview.largest);
     let held: u64 = shown.iter().map(|holder| holder.retained_bytes).sum();
@@ -296,7 +296,7 @@ fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
 }
 
 fn columns() -> Columns<'static, OverviewFacts> {
-    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec();
+    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
         record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
@@ -393,17 +393,17 @@ fn next<'c>() -> Columns<'c, NextCommand> {
     ])
 }
 
-fn out_of_memory<'c>() -> Columns<'c, Thread> {
+fn out_of_memory<'c>() -> Columns<'c, JavaThread> {
     Columns::new([
-        Column::of(names::OBJECT, |thread: &Thread| id(thread.object)),
-        Column::of(names::NAME, |thread: &Thread| thread.name.as_ref().into())
+        Column::of(names::OBJECT, |thread: &JavaThread| id(thread.object)),
+        Column::of(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::RETAINED_BYTES, |thread: &Thread| thread.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
             .or_null("it is unreachable"),
-        Column::of(names::STACK, |thread: &Thread| {
+        Column::of(names::STACK, |thread: &JavaThread| {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
-        Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
+        Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
     ])
 }
 

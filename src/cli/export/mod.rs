@@ -26,7 +26,7 @@ use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::tables::{About, Table, Tables, definitions};
 use hprof_report::number::counted;
-use hprof_report::tables::{Format, Shape, Source, Written};
+use hprof_report::tables::{Format, TableSource, Written, WrittenColumns};
 
 use partition::Partitions;
 use rows::{Exported, ExportedTable};
@@ -330,7 +330,7 @@ impl ExportRun<'_> {
                 .filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class()))
                 .collect(),
         };
-        let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
+        let sources: Vec<TableSource<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
         let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, heap.path());
         let begin = |table: usize| {
@@ -382,13 +382,13 @@ impl ExportRun<'_> {
         Ok(asked)
     }
 
-    fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
-        let shape = Shape::new(table.definition(), |name, is_secret| match self.args.strings {
+    fn source<'s>(&self, table: &'s dyn Table) -> TableSource<'s> {
+        let shape = WrittenColumns::new(table.definition(), |name, is_secret| match self.args.strings {
             // Applies also to a field of that name in a class table: too little is better than too much.
             Strings::None => is_secret || name == HASH,
             Strings::Hash => is_secret,
             Strings::Text => false,
         });
-        Source { table, shape: Arc::new(shape) }
+        TableSource { table, shape: Arc::new(shape) }
     }
 }

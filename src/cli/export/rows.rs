@@ -41,12 +41,12 @@ pub(super) struct Exported {
 }
 
 impl AnswerSource for Exported {
-    fn dump(&self) -> json::Dump<'_> {
+    fn dump(&self) -> json::DumpHeader<'_> {
         match (self.dumps.as_slice(), &self.heap) {
             ([_], Some(heap)) => heap.dump(),
             (dumps, _) => {
                 let path = dumps.first().map(|dump| dump.one.path.as_str()).unwrap_or_default();
-                json::Dump { path: path.into(), ..json::Dump::default() }
+                json::DumpHeader { path: path.into(), ..json::DumpHeader::default() }
             }
         }
     }

@@ -8,11 +8,11 @@ use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::heaps;
-use hprof_query::objects::instances::{self, Question, Row, SortBy};
+use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, InstanceRow};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
@@ -38,18 +38,18 @@ const TABLE_TEXT: usize = 40;
 
 /// Value of `--sort`.
 #[derive(Debug, Clone)]
-enum InstanceOrder {
-    Key(SortBy),
+enum SortWord {
+    Key(InstanceOrder),
     Field(SortField),
 }
 
 /// Parses the value of `--sort`.
-fn order(text: &str) -> Result<InstanceOrder, NoSortField> {
+fn order(text: &str) -> Result<SortWord, NoSortField> {
     match text {
-        "retained" => Ok(InstanceOrder::Key(SortBy::Retained)),
-        "shallow" => Ok(InstanceOrder::Key(SortBy::Shallow)),
-        "address" => Ok(InstanceOrder::Key(SortBy::Address)),
-        field => field.strip_prefix('.').unwrap_or(field).parse().map(InstanceOrder::Field),
+        "retained" => Ok(SortWord::Key(InstanceOrder::Retained)),
+        "shallow" => Ok(SortWord::Key(InstanceOrder::Shallow)),
+        "address" => Ok(SortWord::Key(InstanceOrder::Address)),
+        field => field.strip_prefix('.').unwrap_or(field).parse().map(SortWord::Field),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct InstancesArgs {
     /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
     /// with the name of a key: `.shallow`.
     #[arg(long, value_name = "KEY", value_parser = order, default_value = "retained", help_heading = "Output")]
-    sort: InstanceOrder,
+    sort: SortWord,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -108,13 +108,13 @@ fn made(
     labels: &Labels<'_>,
     order: Option<&FieldOrder<'_>>,
     object: ObjectIndex,
-) -> (Row, Option<SortValue>) {
+) -> (InstanceRow, Option<SortValue>) {
     (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
 }
 
 /// Result of the query.
 struct InstancesResult {
-    rows: LazyRows<ObjectIndex, (Row, Option<SortValue>)>,
+    rows: LazyRows<ObjectIndex, (InstanceRow, Option<SortValue>)>,
     /// Number of matching objects, regardless of `--top`.
     total: u64,
     /// Indices of selections that match no class.
@@ -130,8 +130,8 @@ pub(crate) fn run(args: &InstancesArgs) -> anyhow::Result<Outcome> {
     let (labels, objects) =
         (Labels::new(heap, graph, bytes), ObjectReader::new(heap.summary(), graph, bytes));
     let order = match &args.sort {
-        InstanceOrder::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
-        InstanceOrder::Key(_) => None,
+        SortWord::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        SortWord::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
     let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| {
@@ -173,19 +173,19 @@ fn ask(
         })
     };
     let order = match &args.sort {
-        InstanceOrder::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
-        InstanceOrder::Key(_) => None,
+        SortWord::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
+        SortWord::Key(_) => None,
     };
     let found = if classes.is_empty() {
-        best::Found::default()
+        best::BestObjects::default()
     } else {
-        let question = Question {
+        let question = InstanceQuery {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
             sort_by: match args.sort {
-                InstanceOrder::Key(key) => key,
-                InstanceOrder::Field(_) => SortBy::default(),
+                SortWord::Key(key) => key,
+                SortWord::Field(_) => InstanceOrder::default(),
             },
             top: args.top.rows(args.output.format()),
         };
@@ -203,8 +203,8 @@ fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::about_no_object(heap.path(), graph, id),
-            What::Classes(_) => messages::about_no_class(heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(heap.path(), graph, id),
+            Selected::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -220,7 +220,7 @@ fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched
 
 /// A row and its class.
 struct InstanceLine<'a> {
-    row: Row,
+    row: InstanceRow,
     class: Option<&'a str>,
     value: Option<SortValue>,
 }

@@ -3,12 +3,12 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::classes::histogram::GroupBy;
+use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::classes::suggestions;
 use hprof_query::dictionary::names;
-use hprof_query::objects::refs::{Direction, GroupRow, Refs, Row};
-use hprof_query::objects::selection::{Selection, What};
-use hprof_query::paths::steps::{Step, View};
+use hprof_query::objects::refs::{Direction, GroupRow, ReferenceRow, Refs};
+use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::paths::steps::{ObjectStep, View};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
@@ -32,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const NAMED: usize = 5;
 
 /// Values of `--group-by`.
-const GROUP_BY: &[Keyword<GroupBy>] = &[("class", GroupBy::Class, "")];
+const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[("class", HistogramGroupBy::Class, "")];
 
 /// List the references or referrers of an object
 ///
@@ -59,7 +59,7 @@ pub(crate) struct RefsArgs {
 
     /// Group rows by this key: the objects
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
-    group_by: Option<GroupBy>,
+    group_by: Option<HistogramGroupBy>,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -91,7 +91,7 @@ struct RefsResult {
     /// Number of rows, including those that `--top` omits.
     total: u64,
     /// The first rows.
-    rows: Vec<Row>,
+    rows: Vec<ReferenceRow>,
     groups: Vec<GroupRow>,
     /// Description of the GC root, if the object is one.
     root: Option<String>,
@@ -165,13 +165,13 @@ fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -
 fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
     let (summary, text) = (heap.summary(), &object.text);
     match &object.what {
-        What::Object(id) => match graph.objects.addresses.index_of(*id) {
+        Selected::Object(id) => match graph.objects.addresses.index_of(*id) {
             Some(object) => RefsTarget::Object(object),
             None => {
                 RefsTarget::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id)))
             }
         },
-        What::Classes(pattern) => {
+        Selected::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
             let mut found: Vec<(ObjectIndex, &str)> = matching
@@ -240,7 +240,7 @@ fn show<R>(
 
 /// Source of the keys besides the rows.
 struct RefsSummary<'a> {
-    of: Step,
+    of: ObjectStep,
     direction: Direction,
     found: &'a RefsResult,
 }
@@ -279,15 +279,15 @@ fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
     ])
 }
 
-fn rows<'a>() -> Columns<'a, Row> {
+fn rows<'a>() -> Columns<'a, ReferenceRow> {
     let [object, class, label] = object_columns::named(named);
-    let shallow = object_columns::shallow_bytes(|row: &Row| row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|row: &Row| row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|row: &ReferenceRow| row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|row: &ReferenceRow| row.retained_bytes);
     Columns::new([
         object.header("id").place(3),
         class.or_null("the dump does not say, or does not hold the object"),
         label,
-        Column::of(names::REFERENCE, |row: &Row| row.reference.as_deref().into())
+        Column::of(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
             .or_null("the dump does not say")
             .header("field")
             .place(2)
@@ -296,22 +296,22 @@ fn rows<'a>() -> Columns<'a, Row> {
                 let reference = row.reference.as_deref().unwrap_or_default();
                 paths::describe_reference(Some(reference), row.is_static, row.strength)
             }),
-        Column::of(names::IS_STATIC, |row: &Row| row.is_static.into()),
-        Column::of(names::STRENGTH, |row: &Row| row.strength.name().into()),
+        Column::of(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
+        Column::of(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
         shallow
             .or_null("the object is not in the dump")
             .header("shallow")
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
         retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
-        object_columns::described(|row: &Row| match row.shallow_bytes {
+        object_columns::described(|row: &ReferenceRow| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
             Some(_) => named(row).describe_without_id(),
         }),
     ])
 }
 
-fn named(row: &Row) -> NamedObject<'_> {
+fn named(row: &ReferenceRow) -> NamedObject<'_> {
     NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 

@@ -7,7 +7,9 @@ use hprof_index::Quiet;
 use hprof_parser::names as class_names;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::holders::Holder;
-use hprof_query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
+use hprof_query::strings::{
+    self, STRING, StringOrder, StringQuery, StringReader, StringReport, StringRow, StringRows, Totals,
+};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
@@ -36,13 +38,13 @@ const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Most bytes first, including arrays"),
-    ("count", SortBy::Count, "Most copies first; with --duplicates"),
-    ("length", SortBy::Length, "Longest first"),
-    ("wasted", SortBy::Wasted, "Most wasted bytes first; with --duplicates"),
-    ("address", SortBy::Address, "By object ID of the first copy"),
-    ("text", SortBy::Text, "By text"),
+const SORT: &[Keyword<StringOrder>] = &[
+    ("bytes", StringOrder::Bytes, "Most bytes first, including arrays"),
+    ("count", StringOrder::Count, "Most copies first; with --duplicates"),
+    ("length", StringOrder::Length, "Longest first"),
+    ("wasted", StringOrder::Wasted, "Most wasted bytes first; with --duplicates"),
+    ("address", StringOrder::Address, "By object ID of the first copy"),
+    ("text", StringOrder::Text, "By text"),
 ];
 
 /// List strings and find duplicates
@@ -78,7 +80,7 @@ pub(crate) struct StringsArgs {
 
     /// Sort order [default: bytes, or wasted with --duplicates]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<StringOrder>,
 
     #[command(flatten)]
     top: Top,
@@ -96,8 +98,8 @@ fn regex(text: &str) -> Result<Regex, String> {
 }
 
 impl StringsArgs {
-    fn rows(&self) -> Rows {
-        if self.duplicates { Rows::Duplicates } else { Rows::Strings }
+    fn rows(&self) -> StringRows {
+        if self.duplicates { StringRows::Duplicates } else { StringRows::Strings }
     }
 
     fn max_chars(&self) -> usize {
@@ -120,13 +122,14 @@ impl StringsArgs {
         }
     }
 
-    fn question(&self) -> anyhow::Result<Question> {
-        let sort_by = self.sort.unwrap_or(if self.duplicates { SortBy::Wasted } else { SortBy::Bytes });
+    fn question(&self) -> anyhow::Result<StringQuery> {
+        let sort_by =
+            self.sort.unwrap_or(if self.duplicates { StringOrder::Wasted } else { StringOrder::Bytes });
         anyhow::ensure!(
-            self.duplicates || !matches!(sort_by, SortBy::Count | SortBy::Wasted),
+            self.duplicates || !matches!(sort_by, StringOrder::Count | StringOrder::Wasted),
             "--sort count and --sort wasted need --duplicates: without it each row is one String"
         );
-        Ok(Question {
+        Ok(StringQuery {
             pattern: self.pattern.clone(),
             lengths: self.min_length..=self.max_length.unwrap_or(u64::MAX),
             live: self.live,
@@ -144,7 +147,7 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
     let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let found = strings::strings(heap.summary(), graph, bytes, &question)?;
-        let reader = Reader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
+        let reader = StringReader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
         let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == found.len() {
             Some(make(&reader, 0..found.len()))
         } else {
@@ -173,13 +176,18 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Computes some rows on all threads.
-fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
+fn make(reader: &StringReader<'_>, rows: std::ops::Range<usize>) -> Vec<StringRow> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
 
-fn show(args: &StringsArgs, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
+fn show(
+    args: &StringsArgs,
+    session: &Session,
+    found: &StringReport,
+    kept: Option<Vec<StringRow>>,
+) -> anyhow::Result<u64> {
     let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
-    let reader = Reader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
+    let reader = StringReader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {
         let end = reader.chunk(start, CHUNK, CHUNK_CHARS);
@@ -205,32 +213,33 @@ fn show(args: &StringsArgs, session: &Session, found: &Found, kept: Option<Vec<R
     session.show("strings", &args.output, answer)
 }
 
-fn columns(rows: Rows) -> Columns<'static, Row> {
+fn columns(rows: StringRows) -> Columns<'static, StringRow> {
     // The position of these columns depends on the mode, their content does not.
-    let object = || Column::of(names::OBJECT, |row: &Row| id(row.id)).header("object").place(4);
+    let object = || Column::of(names::OBJECT, |row: &StringRow| id(row.id)).header("object").place(4);
     let text = |name: Name| {
-        Column::of(name, |row: &Row| Value::from(&row.text))
+        Column::of(name, |row: &StringRow| Value::from(&row.text))
             .header("text")
             .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
             .place(6)
             .fit(Fit::Cut { priority: 0 })
     };
     let length = || {
-        Column::of(names::LENGTH, |row: &Row| row.length.into())
+        Column::of(names::LENGTH, |row: &StringRow| row.length.into())
             .header("length")
             .fit(Fit::Secondary { priority: 0 })
             .place(3)
     };
-    let total_bytes = || Column::of(names::TOTAL_BYTES, |row: &Row| row.total_bytes.into()).header("bytes");
-    let cut = || Column::of(names::IS_TRUNCATED, |row: &Row| row.is_cut.into());
+    let total_bytes =
+        || Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()).header("bytes");
+    let cut = || Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into());
     match rows {
-        Rows::Strings => Columns::new([
+        StringRows::Strings => Columns::new([
             object(),
-            Column::of(names::CLASS, |_: &Row| STRING.into()),
+            Column::of(names::CLASS, |_: &StringRow| STRING.into()),
             text(names::LABEL),
             length(),
-            Column::of(names::SHALLOW_BYTES, |row: &Row| row.shallow_bytes.into()),
-            Column::of(names::RETAINED_BYTES, |row: &Row| row.retained_bytes.into())
+            Column::of(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
+            Column::of(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
                 .or_null("it is unreachable")
                 .header("retained")
                 .cell(|row| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped))
@@ -238,20 +247,20 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
             total_bytes().place(1),
             cut(),
         ]),
-        Rows::Duplicates => {
+        StringRows::Duplicates => {
             let holders = holder_columns();
             Columns::new([
                 text(names::TEXT),
-                Column::of(names::STRINGS, |row: &Row| row.count.into()).header("count").place(2),
+                Column::of(names::STRINGS, |row: &StringRow| row.count.into()).header("count").place(2),
                 length(),
-                Column::of(names::WASTED_BYTES, |row: &Row| row.wasted_bytes.into())
+                Column::of(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into())
                     .header("wasted")
                     .place(0),
                 total_bytes().place(1).fit(Fit::Secondary { priority: 1 }),
                 object(),
                 cut(),
-                Column::of(names::SAMPLED, |row: &Row| row.sampled.into()),
-                Column::nested(names::HOLDERS, holders.fields(), move |row: &Row| {
+                Column::of(names::SAMPLED, |row: &StringRow| row.sampled.into()),
+                Column::nested(names::HOLDERS, holders.fields(), move |row: &StringRow| {
                     list(row.holders.iter().map(|holder| holders.record(holder)))
                 })
                 .csv(|row| holders_text(row).into())
@@ -302,13 +311,13 @@ pub(crate) fn declared() -> Vec<Declared> {
     let variants = [
         (
             "",
-            Rows::Strings,
+            StringRows::Strings,
             "A row is a String. Texts are cut by `--max-chars`; at 2^24 characters; and at 256 if rows above show the same \
              array and such repetitions exceed 2^24 characters and as many as the dump has bytes.",
         ),
         (
             "`--duplicates`",
-            Rows::Duplicates,
+            StringRows::Duplicates,
             "A row is the text of several Strings. Texts are shortened as above.",
         ),
     ];
@@ -317,13 +326,13 @@ pub(crate) fn declared() -> Vec<Declared> {
 
 /// Formats the holders, with the share of the sampled copies that each references: `com.acme.Order.currency 98.4%,
 /// java.lang.Object[][] 1.6%`.
-fn holders_text(row: &Row) -> String {
+fn holders_text(row: &StringRow) -> String {
     let texts = row.holders.iter().map(|holder| holder_text(&holder.class, holder, row.sampled));
     texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the first holder, without the package of its class.
-fn short_holder(row: &Row) -> String {
+fn short_holder(row: &StringRow) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
     holder_text(class_names::simple(&first.class), first, row.sampled)
 }

@@ -9,7 +9,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::areas::{self, Area, What};
+use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_report::html::Links;
@@ -133,7 +133,7 @@ pub(crate) fn figure_of(
         PictureForm::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let here = of.and_then(|of| hprof_query::objects::selection::object_id(of).ok());
+    let here = of.and_then(|of| hprof_query::objects::object_id::object_id(of).ok());
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
@@ -164,14 +164,14 @@ fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
-            let id = hprof_query::objects::selection::object_id(of)?;
+            let id = hprof_query::objects::object_id::object_id(of)?;
             let object = graph.objects.addresses.index_of(id);
             object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
         }
     };
     let Some(start) = start else { return Ok(None) };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
-    let question = areas::Question { start, max_areas: AREAS, ..areas::Question::default() };
+    let question = areas::AreaQuery { start, max_areas: AREAS, ..areas::AreaQuery::default() };
     let area = areas::areas(heap.summary(), graph, &labels, &question);
     Ok(Some((area, names(heap.summary()))))
 }
@@ -197,10 +197,10 @@ fn node(
     zoom: &dyn Fn(ObjectId) -> Option<String>,
 ) -> PictureBox {
     let (name, full, to, hue) = match &area.what {
-        What::All => {
+        AreaObjects::All => {
             ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others)
         }
-        What::Object { id, class, represents, label, chain } => {
+        AreaObjects::Object { id, class, represents, label, chain } => {
             let mut parts: Vec<String> =
                 chain.iter().map(|link| called(names, link.class, link.represents)).collect();
             parts.push(called(names, *class, *represents));
@@ -210,19 +210,19 @@ fn node(
             let hue = Hue::of_class(full);
             (format!("{}{label}", parts.join(" › ")), format!("{full} {id:#x}{label}"), Some(*id), hue)
         }
-        What::Merged { class, objects, parent } => {
+        AreaObjects::Merged { class, objects, parent } => {
             let name = format!("{} × {}", grouped(*objects), simple(names.of(*class)));
             let full = format!("{} × {}", grouped(*objects), names.of(*class));
             (name, full, parent.or(above), Hue::of_class(names.of(*class)))
         }
-        What::Others { objects } => {
+        AreaObjects::Others { objects } => {
             let name = format!("{} others", grouped(*objects));
             (name.clone(), name, above, Hue::Others)
         }
     };
     let bytes = area.retained_bytes;
     let here = match &area.what {
-        What::Object { id, .. } => Some(*id),
+        AreaObjects::Object { id, .. } => Some(*id),
         _ => above,
     };
     PictureBox {

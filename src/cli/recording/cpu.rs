@@ -9,7 +9,7 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
-use hprof_query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, SortBy};
+use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -27,22 +27,22 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("samples", SortBy::Samples, "Most samples first; for groups, by self samples"),
-    ("total", SortBy::Total, "Most total samples first; with --group-by"),
-    ("trace", SortBy::Trace, "By trace serial number"),
-    ("method", SortBy::Name, "By name of the method or group"),
+const SORT: &[Keyword<CpuOrder>] = &[
+    ("samples", CpuOrder::Samples, "Most samples first; for groups, by self samples"),
+    ("total", CpuOrder::Total, "Most total samples first; with --group-by"),
+    ("trace", CpuOrder::Trace, "By trace serial number"),
+    ("method", CpuOrder::Name, "By name of the method or group"),
 ];
 
 /// Content of a row: a trace, or a group.
-type CpuGrouping = Option<GroupBy>;
+type CpuGrouping = Option<CpuGroupBy>;
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<CpuGrouping>] = &[
     ("trace", None, "Stack trace"),
-    ("method", Some(GroupBy::Method), "Method, regardless of its callers"),
-    ("class", Some(GroupBy::Class), "Class"),
-    ("package", Some(GroupBy::Package), "Package"),
+    ("method", Some(CpuGroupBy::Method), "Method, regardless of its callers"),
+    ("class", Some(CpuGroupBy::Class), "Class"),
+    ("package", Some(CpuGroupBy::Package), "Package"),
 ];
 
 /// List CPU samples by stack trace, method, class or package
@@ -75,7 +75,7 @@ pub(crate) struct CpuArgs {
         default_value = "samples",
         help_heading = "Output"
     )]
-    sort: SortBy,
+    sort: CpuOrder,
 
     #[command(flatten)]
     top: Top,
@@ -99,8 +99,8 @@ pub(crate) struct CpuArgs {
 
 pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
-        (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
-        (Some(_), SortBy::Trace) => {
+        (None, CpuOrder::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
+        (Some(_), CpuOrder::Trace) => {
             anyhow::bail!("--sort trace needs rows that are traces; omit --group-by")
         }
         _ => {}
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
     if profile.samples.is_none() {
         note(profile, &args.input);
     }
-    let question = Question {
+    let question = CpuQuery {
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         cutoff: args.cutoff,
         sort_by: args.sort,
@@ -138,17 +138,17 @@ fn note(profile: &Profile, input: &RecordedInput) {
 }
 
 /// Notes that no sample matches.
-fn nothing(args: &CpuArgs, profile: &Profile, question: &Question, matching: u64) {
+fn nothing(args: &CpuArgs, profile: &Profile, question: &CpuQuery, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
         no_match::note(&args.input, "sample", &question.filter, &profile.traces);
     }
 }
 
-fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &Question) -> anyhow::Result<Outcome> {
+fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &CpuQuery) -> anyhow::Result<Outcome> {
     let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
-    let cpu::Answer { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
+    let cpu::CpuReport { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
@@ -157,7 +157,7 @@ fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &Question) -> anyhow:
     if profile.samples.is_some() {
         answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
-    let answer = args.stack.below(answer, traces, |row: &Row| row.trace);
+    let answer = args.stack.below(answer, traces, |row: &RankedSamples| row.trace);
     let rows = recorded.show("cpu", &args.output, answer)?;
     nothing(args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
@@ -166,12 +166,12 @@ fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &Question) -> anyhow:
 fn by_group(
     recorded: &Recorded,
     args: &CpuArgs,
-    question: &Question,
-    group_by: GroupBy,
+    question: &CpuQuery,
+    group_by: CpuGroupBy,
 ) -> anyhow::Result<Outcome> {
     let (profile, none) = (&recorded.profile, Samples::default());
     let samples = profile.samples.as_ref().unwrap_or(&none);
-    let cpu::Answer { rows, matching, samples: sum } =
+    let cpu::CpuReport { rows, matching, samples: sum } =
         cpu::grouped(samples, &profile.traces, question, group_by);
     let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let answer = Answer::new(group_columns(group_by), rows)
@@ -186,30 +186,30 @@ fn by_group(
 /// Title of the method column.
 const METHOD: &str = "method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row> {
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedSamples> {
     let [self_percent, accumulated_percent] =
-        columns::percents(|row: &Row| row.self_percent, |row| row.accumulated_percent);
+        columns::percents(|row: &RankedSamples| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(|row: &Row| row.rank),
-        columns::trace(|row: &Row| row.trace),
-        Column::of(names::SAMPLES, |row: &Row| row.samples.into()).header("samples").place(3),
+        columns::rank(|row: &RankedSamples| row.rank),
+        columns::trace(|row: &RankedSamples| row.trace),
+        Column::of(names::SAMPLES, |row: &RankedSamples| row.samples.into()).header("samples").place(3),
         self_percent,
         accumulated_percent,
-        Column::of(names::METHOD, |row: &Row| row.method.as_deref().into())
+        Column::of(names::METHOD, |row: &RankedSamples| row.method.as_deref().into())
             .or_null("the trace has no frame, or is not in the file")
             .header(METHOD)
             .place(columns::NAME)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row| row.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSamples| row.trace)))
 }
 
-fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
+fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
     let name = match group_by {
-        GroupBy::Method => names::METHOD,
-        GroupBy::Class => names::CLASS,
-        GroupBy::Package => names::PACKAGE,
+        CpuGroupBy::Method => names::METHOD,
+        CpuGroupBy::Class => names::CLASS,
+        CpuGroupBy::Package => names::PACKAGE,
     };
     Columns::new([
         columns::rank(|row: &GroupRow| row.rank),
@@ -259,8 +259,8 @@ pub(crate) fn declared() -> Vec<Declared> {
              in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
             columns(&Traces::default(), &StackArgs::ALL).fields(),
         ),
-        group("`--group-by method`", "A row is a method, most `self_samples` first.", GroupBy::Method),
-        group("`--group-by class`", "A row is a class, most `self_samples` first.", GroupBy::Class),
-        group("`--group-by package`", "A row is a package, most `self_samples` first.", GroupBy::Package),
+        group("`--group-by method`", "A row is a method, most `self_samples` first.", CpuGroupBy::Method),
+        group("`--group-by class`", "A row is a class, most `self_samples` first.", CpuGroupBy::Class),
+        group("`--group-by package`", "A row is a package, most `self_samples` first.", CpuGroupBy::Package),
     ]
 }

@@ -8,7 +8,7 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
-use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, Question, SortBy};
+use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -26,11 +26,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.prof --calls --sort time";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("time", SortBy::Time, "Most time first"),
-    ("count", SortBy::Count, "Most calls first"),
-    ("trace", SortBy::Trace, "By trace serial number; not for calls, which have none"),
-    ("method", SortBy::Method, "By method name; for calls, by callee"),
+const SORT: &[Keyword<TimeOrder>] = &[
+    ("time", TimeOrder::Time, "Most time first"),
+    ("count", TimeOrder::Count, "Most calls first"),
+    ("trace", TimeOrder::Trace, "By trace serial number; not for calls, which have none"),
+    ("method", TimeOrder::Method, "By method name; for calls, by callee"),
 ];
 
 /// List method CPU times and calls
@@ -62,7 +62,7 @@ pub(crate) struct CputimeArgs {
 
     /// Sort order [default: as in the file]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<TimeOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CputimeArgs) -> anyhow::Result<Outcome> {
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
-    if are_calls && args.sort == Some(SortBy::Trace) {
+    if are_calls && args.sort == Some(TimeOrder::Trace) {
         anyhow::bail!("--sort trace needs traces, and calls (cpu=old) have none; omit it");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &CputimeArgs) -> anyhow::Result<Outcome> {
         let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
         return show_calls(&recorded, args, &question);
     }
-    let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
+    let question = TimeQuery { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
     times::show(&args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
@@ -104,7 +104,7 @@ const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, i
 
 /// Shows the calls of cpu=old.
 fn show_calls(recorded: &Recorded, args: &CputimeArgs, question: &CallQuestion) -> anyhow::Result<Outcome> {
-    let cputime::Answer { rows, matching } = cputime::calls(&recorded.profile.calls, question);
+    let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
         .beside(&beside_calls(), &beside)

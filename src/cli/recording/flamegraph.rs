@@ -12,7 +12,7 @@ use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::recordings::stacks::{
-    self, Measure, Naming, NotComparable, Of, Question, SiteUnit, Stacks, TooLarge,
+    self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
 use hprof_report::number::grouped;
 use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
@@ -36,11 +36,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
 /// Values of `--data`.
-const DATA: &[Keyword<Of>] = &[
-    ("cpu", Of::Cpu, "CPU SAMPLES"),
-    ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
-    ("live", Of::Live, "Allocation sites, only live objects"),
-    ("cputime", Of::CpuTime, "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee"),
+const DATA: &[Keyword<StackWeight>] = &[
+    ("cpu", StackWeight::Cpu, "CPU SAMPLES"),
+    ("allocated", StackWeight::Allocated, "Allocation sites, including objects freed since"),
+    ("live", StackWeight::Live, "Allocation sites, only live objects"),
+    (
+        "cputime",
+        StackWeight::CpuTime,
+        "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee",
+    ),
 ];
 
 /// Values of `--unit`.
@@ -89,7 +93,7 @@ pub(crate) struct FlamegraphArgs {
 
     /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
     #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
-    data: Option<Of>,
+    data: Option<StackWeight>,
 
     /// Unit of allocated and live
     #[arg(
@@ -183,7 +187,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     for input in inputs.into_iter().flatten() {
         files.push(OpenedRecording::open(input, args.data)?);
     }
-    let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
+    let held = |of: &StackWeight| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
         Some(of) => Some(of).filter(held),
         None => files.first().and_then(|file| file.held.iter().copied().find(held)),
@@ -229,11 +233,11 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
 struct OpenedRecording {
     input: RecordedInput,
     recorded: Recorded,
-    held: Vec<Of>,
+    held: Vec<StackWeight>,
 }
 
 impl OpenedRecording {
-    fn open(input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
+    fn open(input: RecordedInput, wanted: Option<StackWeight>) -> anyhow::Result<Self> {
         let mut recorded = input.open(Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
@@ -245,18 +249,18 @@ impl OpenedRecording {
     }
 
     /// Notes that the file lacks the requested data, with the data that it contains.
-    fn say_nothing(&self, wanted: Option<Of>) {
+    fn say_nothing(&self, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
         let has = match wanted {
             None => format!("{path} contains no stacks with samples, times or sites"),
-            Some(Of::Cpu) => format!("{path} contains no CPU samples"),
-            Some(Of::CpuTime) if is_binary => {
+            Some(StackWeight::Cpu) => format!("{path} contains no CPU samples"),
+            Some(StackWeight::CpuTime) if is_binary => {
                 format!("{path} is a binary dump; only text reports contain CPU times")
             }
-            Some(Of::CpuTime) => format!("{path} contains no CPU times"),
-            Some(Of::Allocated) => format!("{path} records no allocation sites"),
-            Some(Of::Live) => format!("{path} contains no sites and no objects"),
+            Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
+            Some(StackWeight::Allocated) => format!("{path} records no allocation sites"),
+            Some(StackWeight::Live) => format!("{path} contains no sites and no objects"),
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
@@ -268,8 +272,8 @@ impl OpenedRecording {
     }
 }
 
-fn question(args: &FlamegraphArgs, of: Of) -> Question {
-    Question {
+fn question(args: &FlamegraphArgs, of: StackWeight) -> StackQuery {
+    StackQuery {
         of,
         unit: args.unit,
         by_thread: args.by_thread,
@@ -281,7 +285,12 @@ fn question(args: &FlamegraphArgs, of: Of) -> Question {
     }
 }
 
-fn write(args: &FlamegraphArgs, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
+fn write(
+    args: &FlamegraphArgs,
+    of: StackWeight,
+    stacks: &Stacks,
+    file: Option<OutFile>,
+) -> anyhow::Result<()> {
     let render = |out: &mut dyn Write| match args.format {
         FormatArg::Folded => folded::write(out, stacks),
         FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
@@ -304,10 +313,10 @@ fn write(args: &FlamegraphArgs, of: Of, stacks: &Stacks, file: Option<OutFile>) 
     out.into_inner().map_err(io::IntoInnerError::into_error).context(name)?.commit()
 }
 
-fn look(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> Look {
+fn look(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> Look {
     let default = match of {
-        Of::Cpu | Of::CpuTime => Palette::Hot,
-        Of::Allocated | Of::Live => Palette::Mem,
+        StackWeight::Cpu | StackWeight::CpuTime => Palette::Hot,
+        StackWeight::Allocated | StackWeight::Live => Palette::Mem,
     };
     Look {
         title: title(args, of, stacks),
@@ -316,15 +325,15 @@ fn look(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> Look {
         palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
         scale: match of {
-            Of::Cpu | Of::CpuTime | Of::Allocated => Scale::Normalized,
+            StackWeight::Cpu | StackWeight::CpuTime | StackWeight::Allocated => Scale::Normalized,
             // Live data does not depend on how long a program ran.
-            Of::Live => Scale::Absolute,
+            StackWeight::Live => Scale::Absolute,
         },
     }
 }
 
 /// Returns the title: the file name without directories, and the data drawn.
-fn title(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> String {
+fn title(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
     }
@@ -332,16 +341,22 @@ fn title(args: &FlamegraphArgs, of: Of, stacks: &Stacks) -> String {
     let compared = args.baseline.as_deref().map(|old| format!(", compared with {}", name(old)));
     let name = name(args.input.input.path());
     let what = match of {
-        Of::Cpu => "CPU samples".to_owned(),
-        Of::CpuTime => "CPU time".to_owned(),
-        Of::Allocated => format!("allocated {}", stacks.measure.name()),
-        Of::Live => format!("live {}", stacks.measure.name()),
+        StackWeight::Cpu => "CPU samples".to_owned(),
+        StackWeight::CpuTime => "CPU time".to_owned(),
+        StackWeight::Allocated => format!("allocated {}", stacks.measure.name()),
+        StackWeight::Live => format!("live {}", stacks.measure.name()),
     };
     format!("{name}: {what}{}", compared.unwrap_or_default())
 }
 
 /// Prints notes about the picture.
-fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
+fn notes(
+    args: &FlamegraphArgs,
+    of: StackWeight,
+    profile: &Profile,
+    baseline: Option<&Profile>,
+    stacks: &Stacks,
+) {
     let note = |text: &str| messages::line("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
@@ -363,12 +378,12 @@ fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Pro
     }
     let is_all = args.class.is_empty() && args.method.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
-    if of == Of::Cpu && is_all && left > 0 {
+    if of == StackWeight::Cpu && is_all && left > 0 {
         note(&format!("{} more samples belong to traces that the file omits", grouped(left)));
     }
     let last = profile.times.as_ref().and_then(|times| times.rows.last());
     let left = last.map_or(0.0, |row| 100.0 - row.accumulated_percent);
-    if of == Of::CpuTime && is_all && left >= 1.0 {
+    if of == StackWeight::CpuTime && is_all && left >= 1.0 {
         note(&format!("{left:.0} % of the time belongs to traces that the file omits"));
     }
     match stacks.measure {
@@ -381,7 +396,7 @@ fn notes(args: &FlamegraphArgs, of: Of, profile: &Profile, baseline: Option<&Pro
         _ => {}
     }
     let is_counted = |profile: &Profile| {
-        of == Of::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
+        of == StackWeight::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
     };
     if is_counted(profile) {
         note("the dump records no allocation sites: they are counted over its objects");

@@ -11,7 +11,7 @@ use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
-use hprof_query::recordings::sites::{self, Question, Row, SortBy, Totals};
+use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -28,13 +28,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("live", SortBy::Live, "Most live bytes first"),
-    ("live-instances", SortBy::LiveInstances, "Most live instances first"),
-    ("allocated", SortBy::Allocated, "Most allocated bytes first"),
-    ("allocated-instances", SortBy::AllocatedInstances, "Most allocated instances first"),
-    ("class", SortBy::Class, "By class name"),
-    ("trace", SortBy::Trace, "By trace serial number"),
+const SORT: &[Keyword<SiteOrder>] = &[
+    ("live", SiteOrder::Live, "Most live bytes first"),
+    ("live-instances", SiteOrder::LiveInstances, "Most live instances first"),
+    ("allocated", SiteOrder::Allocated, "Most allocated bytes first"),
+    ("allocated-instances", SiteOrder::AllocatedInstances, "Most allocated instances first"),
+    ("class", SiteOrder::Class, "By class name"),
+    ("trace", SiteOrder::Trace, "By trace serial number"),
 ];
 
 /// List allocation sites
@@ -65,7 +65,7 @@ pub(crate) struct SitesArgs {
 
     /// Sort order [default: as in the file, by live bytes]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<SiteOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
     let mut recorded = args.input.open(Want { sites: true, traces: true })?;
     args.input.count_sites(&mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
-    let question = Question {
+    let question = SiteQuery {
         classes: args.patterns.clone(),
         methods: args.method.clone(),
         traces: args.trace.iter().copied().map(TraceSerial).collect(),
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
         sort_by: args.sort,
         top: args.shown.top.rows(args.shown.output.format()),
     };
-    let sites::Answer { rows, matching } =
+    let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(&recorded, args);
     let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
             (NAME, "total".to_owned()),
         ]);
     }
-    let answer = args.shown.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
+    let answer = args.shown.stack.below(answer, traces, |row: &RankedSite<'_>| row.site.trace);
     let rows = recorded.show("sites", &args.shown.output, answer)?;
     if let (Some(sites), 0) = (sites, matching.rows) {
         nothing(args, sites, traces);
@@ -128,23 +128,23 @@ fn notes(recorded: &Recorded, args: &SitesArgs) {
 /// Title of the name column.
 const NAME: &str = "class and method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, Row<'a>> {
-    let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, RankedSite<'a>> {
+    let sums = |row: &RankedSite<'a>| sites::totals(std::iter::once(row.site));
     let [live, live_instances, allocated, allocated_instances] = columns::allocated(None, sums);
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_counted = counted.is_some();
     // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
-    let trace = |row: &Row<'a>| row.site.trace;
-    let shown = |column: Column<'a, Row<'a>>, title, place| {
+    let trace = |row: &RankedSite<'a>| row.site.trace;
+    let shown = |column: Column<'a, RankedSite<'a>>, title, place| {
         if is_counted { column } else { column.header(title).place(place) }
     };
     let [self_percent, accumulated_percent] =
-        columns::percents(|row: &Row<'a>| row.self_percent, |row| row.accumulated_percent);
+        columns::percents(|row: &RankedSite<'a>| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(|row: &Row<'a>| row.rank),
-        Column::of(names::CLASS, |row: &Row<'a>| Value::from(&*row.site.class))
+        columns::rank(|row: &RankedSite<'a>| row.rank),
+        Column::of(names::CLASS, |row: &RankedSite<'a>| Value::from(&*row.site.class))
             .header(NAME)
             .place(columns::NAME)
             .fit(Fit::Shorten { priority: 0 })
@@ -159,10 +159,10 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 }),
         self_percent,
         accumulated_percent,
-        Column::of(names::METHOD, |row: &Row<'a>| row.method.as_deref().into())
+        Column::of(names::METHOD, |row: &RankedSite<'a>| row.method.as_deref().into())
             .or_null("the trace has no frame, or is not in the file"),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.site.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSite<'a>| row.site.trace)))
 }
 
 /// The sites of the file, and totals of those that match.

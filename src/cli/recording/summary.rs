@@ -16,7 +16,7 @@ use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
 
 use super::columns;
@@ -42,7 +42,7 @@ pub(crate) struct SummaryArgs {
 pub(crate) fn run(args: &SummaryArgs) -> anyhow::Result<Outcome> {
     let opened = args.input.open(Want { sites: true, traces: false })?;
     let facts = RecordingFacts::new(&opened);
-    let lines = Section::Table(Builder::pairs(lines(&facts)));
+    let lines = Section::Table(TableBuilder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
     opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
     if is_heap_alone {

@@ -5,7 +5,7 @@ use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_query::dictionary::names;
-use hprof_query::recordings::cputime::{self, Question, Row};
+use hprof_query::recordings::cputime::{self, RankedTime, TimeQuery};
 use hprof_query::recordings::profile::{Profile, Times, Traces};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -53,13 +53,13 @@ pub(super) fn show(
     input: &RecordedInput,
     recorded: &Recorded,
     of: TimeKind,
-    question: &Question,
+    question: &TimeQuery,
     StackedOutput { stack, output, .. }: &StackedOutput,
 ) -> anyhow::Result<Outcome> {
     let traces = &recorded.profile.traces;
     let stated = of.stated(&recorded.profile);
     let (rows, total_ms) = stated.map_or((&[][..], 0), |stated| (&stated.rows[..], stated.total_ms));
-    let cputime::Answer { rows, matching } = cputime::times(rows, total_ms, traces, question);
+    let cputime::TimeReport { rows, matching } = cputime::times(rows, total_ms, traces, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
         .beside(&beside_columns(), &beside)
@@ -69,7 +69,7 @@ pub(super) fn show(
         let total = u64::try_from(total_ms).map(grouped).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
     }
-    let answer = stack.below(answer, traces, |row: &Row<'_>| row.time.trace);
+    let answer = stack.below(answer, traces, |row: &RankedTime<'_>| row.time.trace);
     let rows = recorded.show(of.command(), output, answer)?;
     if let (Some(table), 0) = (beside.of, matching) {
         no_match::note(input, "row", &question.filter, traces);
@@ -80,49 +80,49 @@ pub(super) fn show(
 }
 
 /// Returns the method that the row names, or that of its trace.
-fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
+fn method<'r>(row: &'r RankedTime<'_>) -> Option<&'r str> {
     row.time.name.as_deref().or(row.method.as_deref())
 }
 
-fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row<'a>> {
+fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedTime<'a>> {
     let [self_percent, accumulated_percent] =
-        columns::percents(|row: &Row<'a>| row.time.self_percent, |row| row.time.accumulated_percent);
+        columns::percents(|row: &RankedTime<'a>| row.time.self_percent, |row| row.time.accumulated_percent);
     let mut columns = vec![
-        columns::rank(|row: &Row<'a>| row.rank),
-        columns::trace(|row: &Row<'a>| row.time.trace),
-        Column::of(names::COUNT, |row: &Row<'a>| row.time.count.into()).header("count").place(4),
+        columns::rank(|row: &RankedTime<'a>| row.rank),
+        columns::trace(|row: &RankedTime<'a>| row.time.trace),
+        Column::of(names::COUNT, |row: &RankedTime<'a>| row.time.count.into()).header("count").place(4),
         self_percent,
         accumulated_percent,
     ];
-    let name = |column: Column<'a, Row<'a>>| {
+    let name = |column: Column<'a, RankedTime<'a>>| {
         column.header(of.title()).place(columns::NAME).fit(Fit::Shorten { priority: 0 })
     };
     match of {
         TimeKind::CpuTime => columns.push(
-            name(Column::of(names::METHOD, |row: &Row<'a>| method(row).into()))
+            name(Column::of(names::METHOD, |row: &RankedTime<'a>| method(row).into()))
                 .or_null("the trace has no frame")
                 .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
         ),
         TimeKind::Contention => columns.extend([
-            name(Column::of(names::MONITOR, |row: &Row<'a>| row.time.name.as_deref().into()))
+            name(Column::of(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into()))
                 .or_null("not stated")
                 .cell(|row| {
                     let method =
                         row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
                     format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
                 }),
-            Column::of(names::METHOD, |row: &Row<'a>| row.method.as_deref().into())
+            Column::of(names::METHOD, |row: &RankedTime<'a>| row.method.as_deref().into())
                 .or_null("the trace has no frame"),
         ]),
     }
     columns.push(
-        Column::of(names::SELF_MS, |row: &Row<'a>| row.self_ms.into())
+        Column::of(names::SELF_MS, |row: &RankedTime<'a>| row.self_ms.into())
             .or_null("the total is negative")
             .header("ms")
             .place(3)
             .cell(|row| row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default()),
     );
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.time.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedTime<'a>| row.time.trace)))
 }
 
 fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {

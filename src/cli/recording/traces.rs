@@ -13,8 +13,8 @@ use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_query::recordings::traces::{self, Question, ThreadFilter};
-use hprof_report::answer::{Answer, Declared, Line, NoRows};
+use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
 use hprof_report::column::{Align, Column, Columns};
 use hprof_report::{Format, escape};
 
@@ -75,13 +75,13 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
         args.input.name_threads(&mut recorded, pattern)?;
     }
     let profile = &recorded.profile;
-    let question = Question {
+    let question = TraceQuery {
         serials: args.serials.iter().copied().map(TraceSerial).collect(),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         thread: args.thread.clone(),
         top: args.top.rows(format),
     };
-    let traces::Answer { rows, matching } = traces::traces(profile, &question);
+    let traces::TraceReport { rows, matching } = traces::traces(profile, &question);
     if profile.traces.is_empty() {
         args.input.note("the file contains no stack traces");
     } else if rows.is_empty() {
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
         let answer = Answer::new(columns(), rows)
             .beside(&beside_columns(), &RecordingSummary { matching, shown, of: () })
             .below(|row| {
-                let gap = (!row.is_last).then(|| Line { indent: 0, text: String::new() });
+                let gap = (!row.is_last).then(|| RowLine { indent: 0, text: String::new() });
                 row.stack.lines(INDENT).into_iter().chain(gap).collect()
             })
             .matching(matching, "traces")

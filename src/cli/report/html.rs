@@ -12,7 +12,7 @@ use crate::cli::pages::object_links::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use hprof_query::dictionary::names;
 use hprof_report::escape;
-use hprof_report::grid::{Grid, Piece};
+use hprof_report::grid::{Grid, GridBlock};
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::grouped;
 
@@ -106,14 +106,14 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
         shorten(&mut line.text);
     }
     // Suggested commands are for a terminal.
-    grid.under.retain(|piece| !matches!(piece, Piece::Commands(_)));
+    grid.under.retain(|piece| !matches!(piece, GridBlock::Commands(_)));
     if left_out > 0 {
         let (more, what) = grid.more.unwrap_or((Some(0), "rows"));
         grid.more = Some((more.map(|more| more.saturating_add(left_out)), what));
     }
     if let Some((more, what)) = grid.more {
         let more = more.map(|more| format!("{} ", grouped(more))).unwrap_or_default();
-        grid.under.insert(0, Piece::Line(format!("{more}more {what}")));
+        grid.under.insert(0, GridBlock::Line(format!("{more}more {what}")));
     }
     grid
 }
@@ -154,7 +154,7 @@ fn grids(asks: &[Ask]) -> Content {
                 grids.extend(found);
                 let notes = notes.into_iter().filter(|note| note.kind == "note");
                 grids.push(Grid {
-                    above: notes.map(|note| Piece::Line(note.text)).collect(),
+                    above: notes.map(|note| GridBlock::Line(note.text)).collect(),
                     ..Grid::default()
                 });
             }

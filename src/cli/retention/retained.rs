@@ -3,8 +3,8 @@
 use roaring::RoaringBitmap;
 
 use hprof_query::dictionary::names;
-use hprof_query::dominators::retained::{self, Retained};
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::dominators::retained_of_set::{self, Retained};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -45,10 +45,13 @@ pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<Outcome> {
     let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
-        let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
+        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(graph, set)).collect();
         let total = match rows.as_slice() {
             [one] => *one,
-            _ => retained::retained(graph, &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set)),
+            _ => retained_of_set::retained(
+                graph,
+                &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set),
+            ),
         };
         Ok((rows, total))
     })?;
@@ -90,8 +93,8 @@ fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) 
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));

@@ -1,12 +1,12 @@
 //! `roots`: the GC roots and their retained sizes.
 
 use hprof_index::Quiet;
-use hprof_index::objects::roots::Roots;
+use hprof_index::objects::gc_roots::Roots;
 use hprof_parser::RootKind;
 use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::paths::roots::{self, KindRow, Question, Row, Thread};
+use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -65,7 +65,7 @@ pub(super) fn kind(text: &str) -> Result<RootKind, String> {
 }
 
 pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
-    let question = Question {
+    let question = RootQuery {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
         top: args.top.rows(args.output.format()),
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
     let (session, found) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
-        Ok(roots::roots(graph, &labels, &frames, &question))
+        Ok(root_report::roots(graph, &labels, &frames, &question))
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Notes why there are no rows.
-fn nothing(args: &RootsArgs, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+fn nothing(args: &RootsArgs, session: &Session, found: &root_report::RootReport) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
@@ -110,7 +110,7 @@ fn nothing(args: &RootsArgs, session: &Session, found: &roots::Answer) -> anyhow
         return Ok(());
     };
     let (heap, graph) = (&session.heap, &session.graph);
-    let question = threads::Question::named(thread.clone());
+    let question = threads::ThreadQuery::named(thread.clone());
     let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
     if threads.matching == 0 {
         messages::about_no_thread(graph, &threads, Some(thread));
@@ -139,7 +139,7 @@ fn notes(roots: &Roots) {
 
 /// A row and its class.
 struct RootLine<'a> {
-    row: &'a Row,
+    row: &'a RootRow,
     class: Option<&'a str>,
 }
 
@@ -186,7 +186,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, RootLine<'a>> {
 
 /// Source of the keys besides the rows.
 struct RootsSummary<'a> {
-    found: &'a roots::Answer,
+    found: &'a root_report::RootReport,
     roots: &'a Roots,
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 /// Formats a thread's name for a table.
-fn thread_name(thread: &Thread) -> String {
+fn thread_name(thread: &RootThread) -> String {
     match thread.name.as_deref().filter(|name| !name.is_empty()) {
         None => format!("{:#x}", thread.id),
         Some(name) if name.chars().count() <= THREAD_WIDTH => name.to_owned(),

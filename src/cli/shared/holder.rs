@@ -1,7 +1,7 @@
 //! Descriptions of big objects: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
 use hprof_parser::names;
-use hprof_query::leaks::holders::{Field, Held, Holder, InOnePlace};
+use hprof_query::leaks::holders::{Held, Holder, HolderField, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
@@ -45,7 +45,7 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
         }
         _ => format!("{} {}", simple(class, is_short_holder), escape::quoted(label)),
     };
-    if let Some(Field { name, is_static, class, .. }) = &holder.field {
+    if let Some(HolderField { name, is_static, class, .. }) = &holder.field {
         let class = simple(class, is_short_holder);
         text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
     }

@@ -10,9 +10,9 @@ use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
 use hprof_query::dump::doctor::{Extent, RetainedSizes};
-use hprof_query::objects::selection::{Selection, ThreadPattern, What};
+use hprof_query::objects::selection::{Selected, Selection, ThreadPattern};
 use hprof_query::recordings::profile::StartedThread;
-use hprof_query::threads::Answer as Threads;
+use hprof_query::threads::ThreadReport;
 use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
@@ -127,8 +127,8 @@ pub(crate) fn about_no_object(path: &Path, graph: &ObjectGraph, id: ObjectId) {
 pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
     line("note", &format!("no class with objects matches {}", selection.text));
     let class = summary.classes().iter().find(|class| match &selection.what {
-        What::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
-        What::Object(_) => false,
+        Selected::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
+        Selected::Object(_) => false,
     });
     if let Some(class) = class {
         let (name, id) = (summary.class_name(class), class.id.get());
@@ -163,7 +163,7 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
 }
 
 /// Notes that no thread matches, with suggestions.
-pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option<&ThreadPattern>) {
+pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &ThreadReport, name: Option<&ThreadPattern>) {
     if found.threads == 0 {
         return line("note", "the dump contains no threads");
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::objects::{meaning, selection};
+use hprof_query::objects::{meaning, object_id};
 use hprof_report::escape;
 use hprof_report::value::Value;
 
@@ -81,7 +81,7 @@ pub(crate) fn loader_text(summary: &Summary, id: ObjectId) -> String {
 /// hexadecimal.
 pub(crate) fn not_found(id: ObjectId, path: &Path, nearest: &[ObjectId]) -> String {
     let text = format!("there is no object {id:#x} in {}", path.display());
-    if let Some(meant) = selection::with_digits_of(id).filter(|meant| nearest == [*meant]) {
+    if let Some(meant) = object_id::with_digits_of(id).filter(|meant| nearest == [*meant]) {
         return format!("{text}; {} was read as decimal: {meant:#x} is an object", id.0);
     }
     let nearest: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();

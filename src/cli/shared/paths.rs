@@ -2,15 +2,15 @@
 
 use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
-use hprof_query::paths::steps::{RootView, Step};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_query::paths::steps::{ObjectStep, RootView};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::escape;
 use hprof_report::value::{Value, id, list, record};
 
 use super::object_columns::{self, NamedObject};
 
 /// Returns the identification of a step.
-pub(crate) fn named(step: &Step) -> NamedObject<'_> {
+pub(crate) fn named(step: &ObjectStep) -> NamedObject<'_> {
     NamedObject { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, stren
 }
 
 /// Describes how a step is referenced.
-pub(crate) fn describe_held(step: &Step) -> String {
+pub(crate) fn describe_held(step: &ObjectStep) -> String {
     describe_reference(step.reference.as_deref(), step.is_static, step.strength)
 }
 
@@ -57,7 +57,7 @@ fn describe_thread(root: &RootView) -> String {
 
 /// Describes a step, and whether a thread's stack also references it: `Node[] 0x7c00012a8, also a local of thread
 /// "main" (com.acme.Main.run)`.
-pub(crate) fn describe_step(step: &Step) -> String {
+pub(crate) fn describe_step(step: &ObjectStep) -> String {
     let object = named(step).describe();
     let Some(root) = step.frame_roots.first() else { return object };
     let frame = root.frame.as_ref().map(|frame| format!(" ({})", frame.qualified_method()));
@@ -67,7 +67,10 @@ pub(crate) fn describe_step(step: &Step) -> String {
 
 /// Returns the columns of an object on a path and its reference: `object`, `class`, `label`, `reference`, `strength`,
 /// `frame_roots`.
-pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 6] {
+pub(crate) fn step_columns<'c, R: 'c>(
+    step: fn(&R) -> &ObjectStep,
+    is_root: fn(&R) -> bool,
+) -> [Column<'c, R>; 6] {
     let [object, class, label] = object_columns::named(move |row| named(step(row)));
     let reference = Column::of(names::REFERENCE, move |row: &R| step(row).reference.as_deref().into());
     let strength =
@@ -122,8 +125,8 @@ fn frame(root: &RootView) -> Value<'_> {
     ])
 }
 
-fn frame_fields() -> Vec<Field> {
+fn frame_fields() -> Vec<JsonField> {
     [names::CLASS, names::METHOD, names::SOURCE, names::LINE]
-        .map(|name| Field::of(name).or_null("not known"))
+        .map(|name| JsonField::of(name).or_null("not known"))
         .to_vec()
 }

@@ -99,7 +99,7 @@ impl RecordedInput {
         let (_, graph, (named, like)) = self.input.with_graph_again(|heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let named = stack_owners::named(graph, &Labels::new(heap, graph, bytes), wanted);
-            let question = threads::Question::named(wanted.clone());
+            let question = threads::ThreadQuery::named(wanted.clone());
             let is_none = named.is_empty();
             Ok((named, is_none.then(|| Threads::new(heap, graph, bytes).find(&question))))
         })?;
@@ -152,16 +152,16 @@ impl RecordedInput {
 }
 
 impl AnswerSource for Recorded {
-    fn dump(&self) -> json::Dump<'_> {
+    fn dump(&self) -> json::DumpHeader<'_> {
         match &self.file {
             RecordedFile::Binary(heap) => heap.dump(),
-            RecordedFile::Text { file_bytes, .. } => json::Dump {
+            RecordedFile::Text { file_bytes, .. } => json::DumpHeader {
                 path: self.path.as_str().into(),
                 file_bytes: Some(*file_bytes),
                 format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
                 created: self.profile.created.as_deref().map(Into::into),
                 is_damaged: Some(self.is_damaged()),
-                ..json::Dump::default()
+                ..json::DumpHeader::default()
             },
         }
     }

@@ -11,7 +11,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::markdown;
 use hprof_report::table::Style;
 
@@ -25,7 +25,7 @@ pub(crate) const KEPT: usize = 10_000;
 /// A file that can be queried.
 pub(crate) trait AnswerSource {
     /// Returns the `dump` key of a JSON document.
-    fn dump(&self) -> Dump<'_>;
+    fn dump(&self) -> DumpHeader<'_>;
 
     /// Returns whether part of the file is missing or cannot be read.
     fn is_damaged(&self) -> bool;
@@ -103,9 +103,9 @@ fn show_erased(
 }
 
 impl AnswerSource for Heap {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         let summary = self.summary();
-        Dump {
+        DumpHeader {
             path: spool::given(self.path()).to_string_lossy(),
             file_bytes: Some(self.file_bytes()),
             format: Some(summary.version().name()),
@@ -123,7 +123,7 @@ impl AnswerSource for Heap {
 }
 
 impl<S: AnswerSource> AnswerSource for Arc<S> {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         (**self).dump()
     }
 
@@ -157,9 +157,9 @@ impl Session {
 }
 
 impl AnswerSource for Session {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
-        Dump { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
+        DumpHeader { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
     }
 
     fn is_damaged(&self) -> bool {

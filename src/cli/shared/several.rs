@@ -7,7 +7,7 @@ use crate::cli::shared::output;
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::column::Column;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 /// Dumps on the command line.
@@ -54,7 +54,7 @@ pub(crate) struct OneDump {
 impl OneDump {
     /// Creates the entry of an open file.
     pub(crate) fn of(source: &impl AnswerSource, created_ms: u64) -> Self {
-        let Dump { path, is_damaged: damaged, .. } = source.dump();
+        let DumpHeader { path, is_damaged: damaged, .. } = source.dump();
         Self { path: path.into_owned(), created_ms, damaged }
     }
 

@@ -6,7 +6,7 @@ use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
 use hprof_query::threads::frames::NATIVE;
-use hprof_report::answer::{Answer, Line};
+use hprof_report::answer::{Answer, RowLine};
 use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
 
@@ -67,7 +67,7 @@ impl StackArgs {
     }
 
     /// Returns the stack below a table row, if stacks are shown.
-    pub(crate) fn lines(&self, traces: &Traces, trace: TraceSerial) -> Vec<Line> {
+    pub(crate) fn lines(&self, traces: &Traces, trace: TraceSerial) -> Vec<RowLine> {
         if self.stack { Stack::new(traces, trace, self.depth).lines(INDENT) } else { Vec::new() }
     }
 
@@ -112,12 +112,12 @@ impl<'a> Stack<'a> {
     }
 
     /// Formats the frames below a table row, one per line.
-    pub(crate) fn lines(self, indent: usize) -> Vec<Line> {
+    pub(crate) fn lines(self, indent: usize) -> Vec<RowLine> {
         let none = if self.trace.is_some() { "<empty>" } else { "<no trace>" };
         let none = self.frames().next().is_none().then(|| none.to_owned());
         let more = Some(self.left_out()).filter(|more| *more > 0).map(|more| format!("… {more} more frames"));
         let texts = none.into_iter().chain(self.frames().map(ToString::to_string)).chain(more);
-        texts.map(|text| Line { indent, text }).collect()
+        texts.map(|text| RowLine { indent, text }).collect()
     }
 }
 

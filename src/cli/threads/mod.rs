@@ -8,9 +8,10 @@ use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::objects::selection::{ThreadPattern, object_id};
+use hprof_query::objects::object_id::object_id;
+use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
-use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
+use hprof_query::threads::{ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads};
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 use hprof_report::column::Column;
@@ -59,19 +60,19 @@ const FORMAT: &[Keyword<Show>] = &[
 ];
 
 /// An order of the threads of a heap dump and of a recording: not every value applies to both.
-type ThreadsOrder = (Option<SortBy>, Option<started_threads::SortBy>);
+type ThreadsOrder = (Option<ThreadOrder>, Option<started_threads::StartedThreadOrder>);
 
 /// Values of `--sort`.
 const SORT: &[Keyword<ThreadsOrder>] = &[
-    ("retained", (Some(SortBy::Retained), None), "Largest retained size first"),
-    ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
+    ("retained", (Some(ThreadOrder::Retained), None), "Largest retained size first"),
+    ("name", (Some(ThreadOrder::Name), Some(started_threads::StartedThreadOrder::Name)), "By name"),
     (
         "state",
-        (Some(SortBy::State), None),
+        (Some(ThreadOrder::State), None),
         "By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED",
     ),
-    ("address", (Some(SortBy::Address), None), "By object ID"),
-    ("serial", (None, Some(started_threads::SortBy::Serial)), "By serial number, with --started"),
+    ("address", (Some(ThreadOrder::Address), None), "By object ID"),
+    ("serial", (None, Some(started_threads::StartedThreadOrder::Serial)), "By serial number, with --started"),
 ];
 
 /// List threads with their stacks and locals
@@ -96,7 +97,7 @@ pub(crate) struct ThreadsArgs {
 
     /// Only threads in these states: new, runnable, blocked, waiting, timed-waiting, terminated
     #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state, help_heading = "Filter")]
-    state: Vec<State>,
+    state: Vec<ThreadState>,
 
     /// Only virtual threads
     #[arg(long, help_heading = "Filter")]
@@ -156,11 +157,11 @@ fn group_of(text: &str) -> Result<ObjectId, String> {
 }
 
 /// Parses a state: `timed-waiting`, or as written in Java, `TIMED_WAITING`.
-fn state(text: &str) -> Result<State, String> {
-    let option = |state: State| state.name().to_lowercase().replace('_', "-");
+fn state(text: &str) -> Result<ThreadState, String> {
+    let option = |state: ThreadState| state.name().to_lowercase().replace('_', "-");
     let wanted = text.to_lowercase().replace('_', "-");
-    let found = State::ALL.into_iter().find(|state| option(*state) == wanted);
-    found.ok_or_else(|| format!("states are {}", State::ALL.map(option).join(", ")))
+    let found = ThreadState::ALL.into_iter().find(|state| option(*state) == wanted);
+    found.ok_or_else(|| format!("states are {}", ThreadState::ALL.map(option).join(", ")))
 }
 
 pub(crate) fn run(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
@@ -177,7 +178,7 @@ fn of_recording(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         "started threads are sorted by serial or name; use --sort serial or --sort name"
     );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
-    let question = started_threads::Question { name: args.thread.clone(), sort_by, top };
+    let question = started_threads::StartedThreadQuery { name: args.thread.clone(), sort_by, top };
     started::run(&args.input, &question, format, terminal::style_of(args.color))
 }
 
@@ -192,20 +193,20 @@ fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     }
     // Reports an invalid --run.
     args.input.open_text()?;
-    let Some(sort_by) = args.sort.map_or(Some(SortBy::default()), |(sort, _)| sort) else {
+    let Some(sort_by) = args.sort.map_or(Some(ThreadOrder::default()), |(sort, _)| sort) else {
         anyhow::bail!("only started threads are sorted by serial; add --started, or sort by address")
     };
     let kind = match (args.r#virtual, args.platform) {
-        (true, _) => Some(Kind::Virtual),
-        (_, true) => Some(Kind::Platform),
+        (true, _) => Some(ThreadKind::Virtual),
+        (_, true) => Some(ThreadKind::Platform),
         _ => None,
     };
     let (format, which) = match args.format {
-        Show::Rows(format) => (format, Which::All),
-        Show::ThreadDump => (Format::Json, Which::Alive),
+        Show::Rows(format) => (format, ThreadScope::All),
+        Show::ThreadDump => (Format::Json, ThreadScope::Alive),
     };
     let has_stacks = format != Format::Table || args.stack || args.locals || args.depth.is_some();
-    let question = Question {
+    let question = ThreadQuery {
         name: args.thread.clone(),
         states: args.state.clone(),
         kind,
@@ -245,7 +246,7 @@ fn filters(args: &ThreadsArgs) -> String {
     query.finish()
 }
 
-fn of_groups(args: &ThreadsArgs, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
+fn of_groups(args: &ThreadsArgs, question: ThreadQuery, locals: Locals) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
@@ -255,7 +256,7 @@ fn of_groups(args: &ThreadsArgs, question: Question, locals: Locals) -> anyhow::
         (None, _) => None,
     };
     let input = &args.input.input;
-    let question = Question { depth, ..question };
+    let question = ThreadQuery { depth, ..question };
     let (session, found) = groups::ask(input, &question)?;
     groups::show(&session, &found, format, terminal::style_of(args.color), (locals, filters(args)))?;
     if found.rows.is_empty() && !input.quiet {

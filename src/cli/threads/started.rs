@@ -4,7 +4,7 @@ use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::started_threads::{self, Answer as Found, Question};
+use hprof_query::recordings::started_threads::{self, StartedThreadQuery, StartedThreads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -19,7 +19,7 @@ use crate::cli::shared::session::AnswerSource;
 
 pub(super) fn run(
     input: &RecordedInput,
-    question: &Question,
+    question: &StartedThreadQuery,
     format: Format,
     style: Style,
 ) -> anyhow::Result<Outcome> {
@@ -76,10 +76,10 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
     ])
 }
 
-fn beside<'a>() -> Columns<'a, Found<'a>> {
+fn beside<'a>() -> Columns<'a, StartedThreads<'a>> {
     Columns::new([
-        super::matching(|found: &Found<'a>| found.matching),
-        super::left_out(|found: &Found<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
+        super::matching(|found: &StartedThreads<'a>| found.matching),
+        super::left_out(|found: &StartedThreads<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! The table of `cpu=old`, the format of JDK 1.1's `java -prof`.
 
-use super::event::{Event, MethodTime};
+use super::event::{MethodTime, TextEvent};
 use super::scan::{Scan, last_word, rsplit_once};
 use super::trace::class_and_method;
 
@@ -8,7 +8,7 @@ use super::trace::class_and_method;
 pub(super) const TITLE: &[u8] = b"count callee caller time";
 
 /// Parses `8360 Plain.fib(I)I Plain.fib(I)I 83`.
-pub(super) fn call(line: &[u8]) -> Event<'_> {
+pub(super) fn call(line: &[u8]) -> TextEvent<'_> {
     let call = || {
         let mut scan = Scan::new(line);
         scan.spaces();
@@ -19,9 +19,9 @@ pub(super) fn call(line: &[u8]) -> Event<'_> {
         let time = scan.signed()?;
         scan.done()?;
         let (callee, caller) = two_methods(methods)?;
-        Some(Event::Call { count: u64::from(count), callee, caller, time })
+        Some(TextEvent::Call { count: u64::from(count), callee, caller, time })
     };
-    call().unwrap_or(Event::Malformed { expected: "count callee caller time", text: line })
+    call().unwrap_or(TextEvent::Malformed { expected: "count callee caller time", text: line })
 }
 
 /// Parses callee and caller. A name may contain spaces, so every space is tried.

@@ -7,7 +7,7 @@ use crate::TraceSerial;
 
 /// Content of a line. Names are bytes as in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
+pub enum TextEvent<'a> {
     /// No content: a blank line, a title, part of the header's explanation.
     Nothing,
     /// A line that cannot be parsed, or the premature end of a section. Parsing continues.

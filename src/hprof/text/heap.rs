@@ -1,6 +1,6 @@
 //! HEAP DUMP: ROOT, CLS, OBJ, ARR and the lines below them.
 
-use super::event::{ClassReference, Event, TextArray, TextObject, TextRoot};
+use super::event::{ClassReference, TextArray, TextEvent, TextObject, TextRoot};
 use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
@@ -19,7 +19,7 @@ pub(super) enum Body {
 }
 
 /// Parses `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`.
-pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
+pub(super) fn begin(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"HEAP DUMP BEGIN (")?;
     let objects = scan.decimal()?;
@@ -27,16 +27,16 @@ pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
     let bytes = scan.decimal()?;
     scan.literal(b" bytes)")?;
     scan.spaces();
-    Some(Event::HeapBegin { objects, bytes, date: scan.rest() })
+    Some(TextEvent::HeapBegin { objects, bytes, date: scan.rest() })
 }
 
 /// Parses a line that is not the first or last one of the section.
 #[inline]
-pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
+pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> TextEvent<'a> {
     let (expected, event, next) = match line {
         [b' ' | b'\t', ..] => {
             let (expected, event) = indented(*body, line);
-            return event.unwrap_or(Event::Malformed { expected, text: line });
+            return event.unwrap_or(TextEvent::Malformed { expected, text: line });
         }
         [b'O', ..] => ("OBJ id (sz=N, trace=N, class=NAME@id)", object(line), Body::Object),
         [b'A', ..] => ("ARR id (sz=N, trace=N, nelems=N, elem type=NAME)", array(line), Body::Array),
@@ -51,13 +51,13 @@ pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
         }
         None => {
             *body = Body::Object;
-            Event::Malformed { expected, text: line }
+            TextEvent::Malformed { expected, text: line }
         }
     }
 }
 
 #[inline]
-fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
+fn indented(body: Body, line: &[u8]) -> (&'static str, Option<TextEvent<'_>>) {
     match body {
         Body::Object => ("a field and an object ID", field(line)),
         Body::Array => ("[index] and an object ID", element(line)),
@@ -67,13 +67,13 @@ fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
 }
 
 #[inline]
-fn field(line: &[u8]) -> Option<Event<'_>> {
+fn field(line: &[u8]) -> Option<TextEvent<'_>> {
     let (name, id) = last_word(trim_start(line))?;
-    Some(Event::Field { name, object: whole_id(id)? })
+    Some(TextEvent::Field { name, object: whole_id(id)? })
 }
 
 #[inline]
-fn element(line: &[u8]) -> Option<Event<'_>> {
+fn element(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.spaces();
     scan.literal(b"[")?;
@@ -82,10 +82,10 @@ fn element(line: &[u8]) -> Option<Event<'_>> {
     scan.spaces();
     let object = scan.id()?;
     scan.done()?;
-    Some(Event::Element { index, object })
+    Some(TextEvent::Element { index, object })
 }
 
-fn class_reference(line: &[u8]) -> Option<Event<'_>> {
+fn class_reference(line: &[u8]) -> Option<TextEvent<'_>> {
     let (name, id) = last_word(trim_start(line))?;
     let object = whole_id(id)?;
     let what = match name {
@@ -113,11 +113,11 @@ fn class_reference(line: &[u8]) -> Option<Event<'_>> {
             }
         }
     };
-    Some(Event::ClassReference { what, object })
+    Some(TextEvent::ClassReference { what, object })
 }
 
 #[inline]
-fn object(line: &[u8]) -> Option<Event<'_>> {
+fn object(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"OBJ ")?;
     let object = scan.id()?;
@@ -127,11 +127,11 @@ fn object(line: &[u8]) -> Option<Event<'_>> {
     let trace = scan.trace()?;
     scan.literal(b", class=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Object(TextObject { object, size, trace, class, class_object }))
+    Some(TextEvent::Object(TextObject { object, size, trace, class, class_object }))
 }
 
 #[inline]
-fn array(line: &[u8]) -> Option<Event<'_>> {
+fn array(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ARR ")?;
     let object = scan.id()?;
@@ -143,7 +143,7 @@ fn array(line: &[u8]) -> Option<Event<'_>> {
     let length = scan.decimal()?;
     scan.literal(b", elem type=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Array(TextArray { object, size, trace, length, class, class_object }))
+    Some(TextEvent::Array(TextArray { object, size, trace, length, class, class_object }))
 }
 
 /// Splits `Plain$Node@500001ae`; without an ID for primitive types.
@@ -154,7 +154,7 @@ fn class_and_id(text: &[u8]) -> (&[u8], Option<ObjectId>) {
     parts.map_or((text, None), |(name, id)| (name, Some(id)))
 }
 
-fn class(line: &[u8]) -> Option<Event<'_>> {
+fn class(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"CLS ")?;
     let object = scan.id()?;
@@ -163,10 +163,10 @@ fn class(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(trace);
     let trace = scan.trace()?;
     scan.done()?;
-    Some(Event::Class { object, name, trace })
+    Some(TextEvent::Class { object, name, trace })
 }
 
-fn root(line: &[u8]) -> Option<Event<'_>> {
+fn root(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ROOT ")?;
     let object = scan.id()?;
@@ -179,7 +179,7 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
         if scan.maybe(b"name=") {
             // A name may contain anything; nothing follows it.
             root.class = Some(scan.rest().strip_suffix(b")")?);
-            return Some(Event::Root(root));
+            return Some(TextEvent::Root(root));
         }
         match scan.until(b'=')? {
             b"id" if kind == RootKind::JniGlobal => root.reference = Some(scan.hex()?),
@@ -190,7 +190,7 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
         }
     }
     scan.done()?;
-    Some(Event::Root(root))
+    Some(TextEvent::Root(root))
 }
 
 /// Returns the kind for a name: the agent's names, and this project's for Android's kinds, which the

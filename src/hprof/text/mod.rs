@@ -28,7 +28,7 @@ mod tests;
 mod trace;
 
 pub use date::rfc3339;
-pub use event::Event;
+pub use event::TextEvent;
 pub use reader::TextReader;
 pub use reader::{END_OF_FILE, is_report};
 pub use serials::Serials;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::event::{Event, Ranking};
+use super::event::{Ranking, TextEvent};
 use super::heap::Body;
 use super::lines::Lines;
 use super::{calls, heap, monitors, tables, trace};
@@ -80,17 +80,17 @@ impl<'r> TextReader<'r> {
     /// # Errors
     /// If the text cannot be read.
     #[inline]
-    pub fn next_event(&mut self) -> io::Result<Option<(u64, Event<'_>)>> {
+    pub fn next_event(&mut self) -> io::Result<Option<(u64, TextEvent<'_>)>> {
         if !self.lines.advance()? {
             let missing = std::mem::replace(&mut self.section, Section::Outside).end();
-            let event = missing.map(|expected| Event::Malformed { expected, text: END_OF_FILE });
+            let event = missing.map(|expected| TextEvent::Malformed { expected, text: END_OF_FILE });
             return Ok(event.map(|event| (self.lines.number().saturating_add(1), event)));
         }
         let number = self.lines.number();
         if self.lines.is_cut() {
             self.section.lose(self.lines.line());
             let expected = "a line of up to 1 MiB";
-            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+            return Ok(Some((number, TextEvent::Malformed { expected, text: self.lines.line() })));
         }
         // Most lines of most files.
         if let Section::Heap(body) = &mut self.section
@@ -105,10 +105,10 @@ impl<'r> TextReader<'r> {
             // The section is truncated: this is reported first, then the line is parsed again.
             self.section = Section::Outside;
             self.lines.repeat();
-            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+            return Ok(Some((number, TextEvent::Malformed { expected, text: self.lines.line() })));
         }
         let event = read(&mut self.section, self.lines.line());
-        if let Event::Malformed { text, .. } = event {
+        if let TextEvent::Malformed { text, .. } = event {
             self.section.lose(text);
         }
         Ok(Some((number, event)))
@@ -135,21 +135,21 @@ fn starts_record(line: &[u8]) -> bool {
 }
 
 /// Parses a line that starts a section, a trace or a run; returns its event and the section.
-fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
+fn record(line: &[u8]) -> Option<(TextEvent<'_>, Section)> {
     let (event, section) = match line {
         [b'T', ..] => (trace::trace(line), Section::Trace),
         [b'H', ..] => (heap::begin(line), Section::Heap(Body::Nothing)),
         [b'S', ..] => (tables::sites_begin(line), Section::Sites),
         [b'C' | b'M', ..] => {
             if line == b"MONITOR DUMP BEGIN" {
-                (Some(Event::MonitorDumpBegin), Section::MonitorDump)
+                (Some(TextEvent::MonitorDumpBegin), Section::MonitorDump)
             } else {
                 let event = tables::ranking_begin(line);
-                let Some(Event::RankingBegin { ranking, .. }) = event else { return None };
+                let Some(TextEvent::RankingBegin { ranking, .. }) = event else { return None };
                 (event, Section::Ranking(ranking))
             }
         }
-        [b'c', ..] => ((line == calls::TITLE).then_some(Event::CallsBegin), Section::Calls),
+        [b'c', ..] => ((line == calls::TITLE).then_some(TextEvent::CallsBegin), Section::Calls),
         [b'J', ..] => (header(line), Section::Header),
         _ => return None,
     };
@@ -157,7 +157,7 @@ fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
 }
 
 /// Parses `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`.
-fn header(line: &[u8]) -> Option<Event<'_>> {
+fn header(line: &[u8]) -> Option<TextEvent<'_>> {
     let version = line.strip_prefix(b"JAVA PROFILE ")?;
     let end = version.iter().position(|byte| !matches!(byte, b'.' | b'0'..=b'9'));
     let (version, rest) = version.split_at_checked(end.unwrap_or(version.len()))?;
@@ -166,11 +166,11 @@ fn header(line: &[u8]) -> Option<Event<'_>> {
         _ => Some(rest.strip_prefix(b", created ")?),
     };
     let format = line.get(..line.len() - rest.len())?;
-    (!version.is_empty()).then_some(Event::Header { format, created })
+    (!version.is_empty()).then_some(TextEvent::Header { format, created })
 }
 
 /// Parses lines that may occur anywhere, because another thread of the JVM writes them.
-fn between(line: &[u8]) -> Option<Event<'_>> {
+fn between(line: &[u8]) -> Option<TextEvent<'_>> {
     match line {
         [b'T', ..] => trace::thread_start(line).or_else(|| trace::thread_end(line)),
         [b'W' | b'S' | b'E', ..] => monitors::wait(line),
@@ -183,9 +183,9 @@ fn is_dashes(line: &[u8]) -> bool {
 }
 
 /// Parses a line that does not truncate a section.
-fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
+fn read<'a>(section: &mut Section, line: &'a [u8]) -> TextEvent<'a> {
     if line.is_empty() {
-        return Event::Nothing;
+        return TextEvent::Nothing;
     }
     if let Some((event, begins)) = record(line) {
         *section = begins;
@@ -199,11 +199,11 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
     }
     if section.end().is_some_and(|end| end.as_bytes() == line) {
         let event = match section {
-            Section::Heap(_) => Event::HeapEnd,
-            Section::Sites => Event::SitesEnd,
-            Section::Ranking(ranking) => Event::RankingEnd(*ranking),
-            Section::MonitorDump | Section::LostMonitor => Event::MonitorDumpEnd,
-            _ => Event::Nothing,
+            Section::Heap(_) => TextEvent::HeapEnd,
+            Section::Sites => TextEvent::SitesEnd,
+            Section::Ranking(ranking) => TextEvent::RankingEnd(*ranking),
+            Section::MonitorDump | Section::LostMonitor => TextEvent::MonitorDumpEnd,
+            _ => TextEvent::Nothing,
         };
         *section = Section::Outside;
         return event;
@@ -213,24 +213,26 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
             if is_dashes(line) {
                 *section = Section::Outside;
             }
-            Event::Nothing
+            TextEvent::Nothing
         }
         Section::Trace => trace::frame(line).unwrap_or(NO_FRAME.at(line)),
-        Section::LostTrace if trace::frame(line).is_some() => Event::Nothing,
+        Section::LostTrace if trace::frame(line).is_some() => TextEvent::Nothing,
         Section::LostTrace => NO_RECORD.at(line),
         Section::Heap(body) => heap::line(body, line),
         Section::Sites => tables::site(line),
         Section::Ranking(_) => tables::row(line),
         Section::MonitorDump => monitors::line(line),
         Section::LostMonitor => match monitors::line(line) {
-            Event::Owner { .. } | Event::WaitingToEnter(_) | Event::WaitingToBeNotified(_) => Event::Nothing,
+            TextEvent::Owner { .. } | TextEvent::WaitingToEnter(_) | TextEvent::WaitingToBeNotified(_) => {
+                TextEvent::Nothing
+            }
             event => {
                 *section = Section::MonitorDump;
                 event
             }
         },
         Section::Calls => calls::call(line),
-        Section::Outside if is_dashes(line) => Event::Nothing,
+        Section::Outside if is_dashes(line) => TextEvent::Nothing,
         Section::Outside => NO_RECORD.at(line),
     }
 }
@@ -242,7 +244,7 @@ const NO_FRAME: Expected = Expected("class.method(source:line)");
 const NO_RECORD: Expected = Expected("the first line of a record");
 
 impl Expected {
-    const fn at<'a>(&self, text: &'a [u8]) -> Event<'a> {
-        Event::Malformed { expected: self.0, text }
+    const fn at<'a>(&self, text: &'a [u8]) -> TextEvent<'a> {
+        TextEvent::Malformed { expected: self.0, text }
     }
 }

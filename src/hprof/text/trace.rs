@@ -1,10 +1,10 @@
 //! THREAD START, THREAD END, TRACE and frames.
 
-use super::event::{Event, TextFrame};
+use super::event::{TextEvent, TextFrame};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start};
 
 /// Parses `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`.
-pub(super) fn thread_start(line: &[u8]) -> Option<Event<'_>> {
+pub(super) fn thread_start(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"THREAD START (obj=")?;
     let object = scan.id()?;
@@ -13,21 +13,21 @@ pub(super) fn thread_start(line: &[u8]) -> Option<Event<'_>> {
     scan.literal(b", name=\"")?;
     // Names may contain quotes.
     let (name, group) = rsplit_once(scan.rest(), b"\", group=\"")?;
-    Some(Event::ThreadStart { object, serial, name, group: group.strip_suffix(b"\")")? })
+    Some(TextEvent::ThreadStart { object, serial, name, group: group.strip_suffix(b"\")")? })
 }
 
 /// Parses `THREAD END (id = 200004)`.
-pub(super) fn thread_end(line: &[u8]) -> Option<Event<'_>> {
+pub(super) fn thread_end(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"THREAD END (id = ")?;
     let serial = scan.serial()?;
     scan.literal(b")")?;
     scan.done()?;
-    Some(Event::ThreadEnd { serial })
+    Some(TextEvent::ThreadEnd { serial })
 }
 
 /// Parses `TRACE 300001: (thread=200001) (from VM_START phase of JVM)`.
-pub(super) fn trace(line: &[u8]) -> Option<Event<'_>> {
+pub(super) fn trace(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"TRACE ")?;
     let serial = scan.trace()?;
@@ -45,20 +45,20 @@ pub(super) fn trace(line: &[u8]) -> Option<Event<'_>> {
     } else {
         scan.done()?;
     }
-    Some(Event::Trace { serial, thread, phase })
+    Some(TextEvent::Trace { serial, thread, phase })
 }
 
 /// Parses a frame, or `<empty>`.
-pub(super) fn frame(line: &[u8]) -> Option<Event<'_>> {
+pub(super) fn frame(line: &[u8]) -> Option<TextEvent<'_>> {
     let text = trim_start(line);
     if matches!(text, b"<empty>" | b"<empty trace>") {
-        return Some(Event::Nothing);
+        return Some(TextEvent::Nothing);
     }
     // Method names of languages other than Java may contain parentheses.
     let (method, place) = rsplit_once(text.strip_suffix(b")")?, b"(")?;
     let (class, method) = class_and_method(trim_end(method))?;
     let (source, line) = self::place(place);
-    Some(Event::Frame(TextFrame { class, method, source, line }))
+    Some(TextEvent::Frame(TextFrame { class, method, source, line }))
 }
 
 /// Splits `java.lang.String.<init>`.

@@ -127,8 +127,8 @@ impl AddressIndex {
     }
 
     /// Returns a finder for looking up many IDs. Checks the whole index first.
-    pub fn finder(&self) -> Finder<'_> {
-        Finder { index: self, lines: self.lines.all() }
+    pub fn finder(&self) -> AddressFinder<'_> {
+        AddressFinder { index: self, lines: self.lines.all() }
     }
 
     /// Returns an iterator-like reader of the IDs of many objects. Checks the whole index first.
@@ -287,7 +287,7 @@ fn rank(line: &[U64], bit: u32) -> Option<u32> {
 
 /// Looks up many IDs, with prefetching, as each lookup waits for memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Finder<'a> {
+pub struct AddressFinder<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
 }
@@ -295,7 +295,7 @@ pub struct Finder<'a> {
 /// Distance in IDs at which lines are prefetched.
 const AHEAD: usize = 16;
 
-impl Finder<'_> {
+impl AddressFinder<'_> {
     /// Calls `found` with the object index of each ID, in order.
     #[inline]
     pub fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::class_objects::ClassObjects;
+use super::gc_roots::Roots;
 use super::object_table::ObjectTable;
-use super::roots::Roots;
 use crate::graph::adjacency::{AdjacencyLists, Targets};
 use crate::graph::graph_view::Labels;
 use crate::graph::numbers::ObjectIndex;

@@ -30,14 +30,14 @@ pub struct ObjectTable {
     /// Size of a class number in `classes`, in bytes.
     pub class_bytes: u8,
     /// Places of the records.
-    pub places: Places,
+    pub places: RecordPlaces,
     /// Object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,
 }
 
 /// Places of all objects' records.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct RecordPlaces {
     /// Entry of each block: the offset of its first record shifted left by one; or, with bit 0 set, the
     /// number of its row in `offsets`.
     pub(crate) blocks: CheckedColumn<U64>,
@@ -46,7 +46,7 @@ pub struct Places {
     pub(crate) offset_bytes: u8,
 }
 
-impl Places {
+impl RecordPlaces {
     fn block(&self, block: u32) -> Option<BlockPlace> {
         let entry = self.blocks.get(block as usize)?.get();
         let place = usize::try_from(entry >> 1).ok()?;

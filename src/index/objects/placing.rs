@@ -16,7 +16,7 @@ use hprof_parser::ObjectId;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 use super::address_index::AddressIndex;
-use super::object_table::{BLOCK, Hop, Places, width};
+use super::object_table::{BLOCK, Hop, RecordPlaces, width};
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::Summary;
 use crate::records::chunks::Plan;
@@ -47,7 +47,7 @@ pub(super) trait PlaceSink {
 
 /// A run of objects of one block with contiguous records.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct BlockRun {
     first: u32,
     count: u32,
     offset: usize,
@@ -59,7 +59,7 @@ struct Run {
 pub(super) struct Placer<S> {
     /// Number of all objects.
     objects: u32,
-    run: Run,
+    run: BlockRun,
     /// Offsets of the run's objects.
     offsets: [u64; BLOCK as usize],
     pub(super) sink: S,
@@ -67,7 +67,7 @@ pub(super) struct Placer<S> {
 
 impl<S: PlaceSink> Placer<S> {
     pub(super) fn new(objects: u32, sink: S) -> Self {
-        Self { objects, run: Run::default(), offsets: [0; BLOCK as usize], sink }
+        Self { objects, run: BlockRun::default(), offsets: [0; BLOCK as usize], sink }
     }
 
     /// Adds an object with the start and the end of its record.
@@ -80,7 +80,7 @@ impl<S: PlaceSink> Placer<S> {
             && !index.is_multiple_of(BLOCK);
         if !follows {
             self.end_run();
-            self.run = Run { first: index, count: 0, offset, end };
+            self.run = BlockRun { first: index, count: 0, offset, end };
         }
         if let Some(place) = self.offsets.get_mut(self.run.count as usize) {
             *place = offset as u64;
@@ -91,7 +91,7 @@ impl<S: PlaceSink> Placer<S> {
 
     /// Stores the current run: as a whole block, or as separate objects.
     pub(super) fn end_run(&mut self) {
-        let Run { first, count, offset, .. } = std::mem::take(&mut self.run);
+        let BlockRun { first, count, offset, .. } = std::mem::take(&mut self.run);
         let whole = BLOCK.min(self.objects.saturating_sub(first));
         if first.is_multiple_of(BLOCK) && count == whole {
             self.sink.block(first / BLOCK, offset as u64);
@@ -202,7 +202,7 @@ impl InOrder {
         Ok(())
     }
 
-    pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<Places> {
+    pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<RecordPlaces> {
         what.table(&self.blocks, &self.apart)
     }
 }
@@ -225,12 +225,12 @@ pub(super) struct Placing<'a> {
 }
 
 /// Walks over all records in any order, and finds the place of every object.
-pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<Places> {
+pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<RecordPlaces> {
     let count = what.addresses.objects() as usize;
     let mut blocks = what.room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
     let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
     let apart = SharedApart::Listed { list, count: AtomicUsize::new(0), most: most_listed(count), too_many };
-    let shared = Shared { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
+    let shared = SharedPlacing { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
     if walk(&shared, what.source, plan, progress)
         && let SharedApart::Listed { list, .. } = shared.apart
     {
@@ -240,7 +240,7 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
     }
     blocks.fill(APART);
     let mut all = what.room.zeroed::<u64>(count)?;
-    let shared = Shared {
+    let shared = SharedPlacing {
         addresses: what.addresses,
         blocks: atomic_u64(&mut blocks),
         apart: SharedApart::All(atomic_u64(&mut all)),
@@ -249,7 +249,7 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
     what.table(&blocks, &Apart::All(all))
 }
 
-struct Shared<'s> {
+struct SharedPlacing<'s> {
     addresses: &'s AddressIndex,
     /// Offset of the first record or [`APART`], by block.
     blocks: &'s [AtomicU64],
@@ -266,7 +266,7 @@ enum SharedApart<'s> {
 }
 
 /// Walks over all records. Returns `true` if all separate objects were stored.
-fn walk(shared: &Shared<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
+fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
     let is_over = || match &shared.apart {
         SharedApart::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         SharedApart::All(_) => false,
@@ -296,7 +296,7 @@ fn walk(shared: &Shared<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn
 }
 
 struct SharedSink<'s> {
-    shared: &'s Shared<'s>,
+    shared: &'s SharedPlacing<'s>,
     apart: Vec<(u32, u64)>,
 }
 
@@ -386,7 +386,7 @@ pub(crate) fn indices(classes: &[ClassObject]) -> RoaringBitmap {
 
 impl Placing<'_> {
     /// Makes the block table and the offsets of irregular blocks.
-    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<Places> {
+    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<RecordPlaces> {
         let Self { room, source, addresses, classes } = *self;
         let count = addresses.objects() as usize;
         let offset_bytes = width(source.bytes.len() as u64);
@@ -446,6 +446,6 @@ impl Placing<'_> {
                 bytes.copy_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
             }
         }
-        Ok(Places { blocks: table.into(), offsets: offsets.into(), offset_bytes })
+        Ok(RecordPlaces { blocks: table.into(), offsets: offsets.into(), offset_bytes })
     }
 }

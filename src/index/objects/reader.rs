@@ -12,7 +12,7 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_ids};
 
-pub use super::fields::{Bits, Place, Slot};
+pub use super::fields::{Bits, FieldPlace, FieldSlot};
 pub use super::strings::Characters;
 
 /// Record of an object.
@@ -141,25 +141,25 @@ impl<'a> ObjectReader<'a> {
 
     /// Returns the fields of the instances of a class: its own first, then those of its superclass, and
     /// so on, in the order of the record.
-    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + use<'a> {
+    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = FieldSlot<'a>> + use<'a> {
         fields::slots(self.summary, class)
     }
 
     /// Returns, by class number, the place of the field of this name that the class itself or its nearest
     /// superclass declares. For passes over many objects.
-    pub fn places(&self, name: &str) -> Vec<Option<Place>> {
+    pub fn places(&self, name: &str) -> Vec<Option<FieldPlace>> {
         fields::places(self.summary, name)
     }
 
     /// Returns the value at a place in an instance's bytes.
     #[inline]
-    pub fn value_at(&self, fields: &[u8], place: Place) -> Option<Bits> {
+    pub fn value_at(&self, fields: &[u8], place: FieldPlace) -> Option<Bits> {
         place.value(fields, self.id_size)
     }
 
     /// Returns the value of a field in an instance's bytes.
     #[inline]
-    pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
+    pub fn value(&self, fields: &[u8], slot: &FieldSlot<'_>) -> Option<Bits> {
         slot.place.value(fields, self.id_size)
     }
 

@@ -12,8 +12,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::address_index::AddressIndex;
-use super::describer::{CHUNK, Chunk, Describe, Describer, Shared};
-use super::object_table::{BLOCK, Places, width};
+use super::describer::{CHUNK, ChunkDescriptions, Describe, Describer, DescriberInput};
+use super::object_table::{BLOCK, RecordPlaces, width};
 use super::placing::{self, ClassObject, FoundPlaces, InOrder, Placer, Placing};
 use crate::graph::adjacency::Encoded;
 use crate::graph::numbers;
@@ -53,7 +53,7 @@ impl Describe<'_> {
         plan: &Plan,
         rows: &mut (dyn FnMut(Encoded) -> io::Result<()> + Send),
         progress: &dyn Progress,
-    ) -> io::Result<(Described, Places)> {
+    ) -> io::Result<(Described, RecordPlaces)> {
         let Self { room, source, addresses, classes, .. } = *self;
         let placing = Placing { room, source, addresses, classes };
         let Some(order) = &plan.order else {
@@ -61,10 +61,10 @@ impl Describe<'_> {
             let described = self.of_places(&places, Some(rows), progress)?;
             return Ok((described, places));
         };
-        let parts = Part::all(order, addresses);
+        let parts = RunChunk::all(order, addresses);
         let mut in_order = InOrder::new(room, addresses.objects())?;
         let mut take = |found: &FoundPlaces| in_order.take(found);
-        let make = |shared: &Shared<'_>, part: &Part| shared.part(order, part);
+        let make = |shared: &DescriberInput<'_>, part: &RunChunk| shared.part(order, part);
         let described = self.run(&parts, |part| &part.objects, make, &mut take, Some(rows), progress)?;
         Ok((described, in_order.finish(&placing)?))
     }
@@ -75,12 +75,12 @@ impl Describe<'_> {
     /// Returns the errors of `rows`.
     pub(crate) fn of_places(
         &self,
-        places: &Places,
+        places: &RecordPlaces,
         rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let chunks = numbers::chunks(0..self.addresses.objects(), CHUNK);
-        let make = |shared: &Shared<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
+        let make = |shared: &DescriberInput<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
         self.run(&chunks, |chunk| chunk, make, &mut |_| Ok(()), rows, progress)
     }
 
@@ -89,14 +89,14 @@ impl Describe<'_> {
         &self,
         mut units: &[U],
         objects_of: impl Fn(&U) -> &Range<u32>,
-        make: impl Fn(&Shared<'_>, &U) -> io::Result<Chunk> + Sync,
+        make: impl Fn(&DescriberInput<'_>, &U) -> io::Result<ChunkDescriptions> + Sync,
         found: &mut (dyn FnMut(&FoundPlaces) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let objects = self.addresses.objects();
         let class_bytes = width(self.summary.classes().len() as u64);
-        let shared = Shared::new(self, class_bytes, rows.is_some());
+        let shared = DescriberInput::new(self, class_bytes, rows.is_some());
         let mut described = Described {
             classes: self.room.array(objects as usize * usize::from(class_bytes))?,
             class_bytes,
@@ -110,7 +110,7 @@ impl Describe<'_> {
         let mut missing = MissingCounter::default();
         progress.begin("reading references", u64::from(objects));
         let wave = u64::from(WAVE * CHUNK) * rayon::current_num_threads() as u64;
-        let mut ready: Vec<Chunk> = Vec::new();
+        let mut ready: Vec<ChunkDescriptions> = Vec::new();
         // Places of the next classes and weights.
         let mut at = (0, 0);
         while !units.is_empty() || !ready.is_empty() {
@@ -173,14 +173,14 @@ fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
 
 /// Ascending runs of records that one thread describes as one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct RunChunk {
     /// Range of the runs.
     runs: Range<usize>,
     /// Range of object indices. Class objects immediately before a run belong to the preceding chunk.
     objects: Range<u32>,
 }
 
-impl Part {
+impl RunChunk {
     /// Divides all runs into chunks.
     fn all(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
@@ -205,9 +205,9 @@ impl Part {
     }
 }
 
-impl Shared<'_> {
+impl DescriberInput<'_> {
     /// Describes a chunk of objects, given the places of their records.
-    fn chunk(&self, places: &Places, objects: &Range<u32>) -> io::Result<Chunk> {
+    fn chunk(&self, places: &RecordPlaces, objects: &Range<u32>) -> io::Result<ChunkDescriptions> {
         let mut describer = Describer::new(self, objects.start);
         for block in objects.start / BLOCK..objects.end.div_ceil(BLOCK) {
             let count = BLOCK.min(objects.end - block * BLOCK);
@@ -217,8 +217,8 @@ impl Shared<'_> {
     }
 
     /// Describes the objects of some runs, in file order.
-    fn part(&self, order: &[Ascending], part: &Part) -> io::Result<Chunk> {
-        let Part { runs, objects } = part;
+    fn part(&self, order: &[Ascending], part: &RunChunk) -> io::Result<ChunkDescriptions> {
+        let RunChunk { runs, objects } = part;
         let classes = self.what.classes;
         let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);
         let mut walker = RunWalker {
@@ -239,7 +239,7 @@ impl Shared<'_> {
         if describer.index != objects.end {
             return Err(out_of_order());
         }
-        Ok(Chunk { found: placer.sink, ..describer.finish()? })
+        Ok(ChunkDescriptions { found: placer.sink, ..describer.finish()? })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::fields::{Bits, Place, slots};
+use super::fields::{Bits, FieldPlace, slots};
 use crate::model::summary::{ClassNumber, Summary};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_u16};
 
@@ -109,11 +109,11 @@ impl StringPart {
 /// Places of the fields of a String or of a string builder.
 #[derive(Debug, Clone, Copy)]
 pub struct StringFields {
-    value: Place,
-    coder: Option<Place>,
-    offset: Option<Place>,
+    value: FieldPlace,
+    coder: Option<FieldPlace>,
+    offset: Option<FieldPlace>,
     /// Number of characters of a builder, which has no offset.
-    pub(crate) count: Option<Place>,
+    pub(crate) count: Option<FieldPlace>,
 }
 
 /// Maximum number of fields of String and its builders, including inherited ones; none has that many.
@@ -141,7 +141,7 @@ impl StringFields {
     #[inline]
     pub fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
         let array = self.value.value(bytes, id_size)?.reference()?;
-        let number = |place: Option<Place>| place?.value(bytes, id_size).and_then(Bits::integer);
+        let number = |place: Option<FieldPlace>| place?.value(bytes, id_size).and_then(Bits::integer);
         let wide = if number(self.coder) == Some(1) { WIDE } else { 0 };
         let (offset, count) = match number(self.offset).zip(number(self.count)) {
             None => (0, WHOLE),

@@ -98,7 +98,7 @@ pub struct Estimate {
 
 /// Facts about a dump on which an estimate is based.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct DumpFacts {
     pub(crate) objects: u64,
     pub(crate) objects_exact: bool,
     pub(crate) dump_bytes: u64,
@@ -112,9 +112,16 @@ pub(crate) struct Facts {
 const HEAP_BYTES_OF_AN_ID_BYTE: u64 = 56;
 
 impl Estimate {
-    pub(crate) fn new(facts: Facts) -> Self {
-        let Facts { objects, objects_exact, dump_bytes, memory_available, disk_free_bytes, dir, is_built } =
-            facts;
+    pub(crate) fn new(facts: DumpFacts) -> Self {
+        let DumpFacts {
+            objects,
+            objects_exact,
+            dump_bytes,
+            memory_available,
+            disk_free_bytes,
+            dir,
+            is_built,
+        } = facts;
         let threads = rayon::current_num_threads();
         let ids = dump_bytes / HEAP_BYTES_OF_AN_ID_BYTE;
         let always = memory::working_memory(1) + small_columns(objects) + ids;

@@ -132,7 +132,7 @@ impl Heap {
         let dir = file.directories.first_usable();
         // The nearest directory that already exists.
         let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
-        let facts = estimate::Facts {
+        let facts = estimate::DumpFacts {
             objects: known.as_ref().map_or(sampled, count),
             objects_exact: known.is_some(),
             dump_bytes: bytes,

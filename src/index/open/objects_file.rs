@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::objects::address_index::AddressIndex;
-use crate::objects::object_table::{BLOCK, ObjectTable, Places};
+use crate::objects::object_table::{BLOCK, ObjectTable, RecordPlaces};
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -73,7 +73,7 @@ pub(crate) fn read(file: &StageFile) -> Result<ObjectTable, Unusable> {
         addresses,
         classes: file.checked_column(5)?,
         class_bytes: facts.class_bytes,
-        places: Places {
+        places: RecordPlaces {
             blocks: file.checked_column(6)?,
             offsets: file.checked_column(7)?,
             offset_bytes: facts.offset_bytes,
@@ -107,10 +107,11 @@ mod tests {
                     .unwrap(),
                 classes: vec![0; classes].into(),
                 class_bytes: 2,
-                places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },
+                places: RecordPlaces { blocks: vec![U64::new(0); blocks].into(), ..RecordPlaces::default() },
                 class_objects: RoaringBitmap::new(),
             };
-            let objects = ObjectTable { places: Places { offset_bytes: 1, ..objects.places }, ..objects };
+            let objects =
+                ObjectTable { places: RecordPlaces { offset_bytes: 1, ..objects.places }, ..objects };
             let identity = Identity { len: 1, modified_ns: 2, hash: 3 };
             let key = FileKey { stage: Stage::Objects, identity, heap_dump: 0 };
             let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::model::summary::Summary;
-use crate::objects::roots::Roots;
+use crate::objects::gc_roots::Roots;
 use crate::records::error::ScanError;
 use crate::records::source::DumpBytes;
 use crate::scan::build_summary::{self, Built};

@@ -22,11 +22,11 @@ use crate::model::summary::Summary;
 use crate::objects::address_index::{AddressIndex, TooManyObjects};
 use crate::objects::class_objects::ClassObjects;
 use crate::objects::describer::Describe;
+use crate::objects::gc_roots::Roots;
 use crate::objects::object_graph::ObjectGraph;
 use crate::objects::object_table::ObjectTable;
 use crate::objects::placing;
 use crate::objects::reference_model::Described;
-use crate::objects::roots::Roots;
 use crate::records::source::DumpBytes;
 use crate::scan::scan_dump::Ids;
 use crate::storage::free_space::free_bytes;
@@ -125,7 +125,7 @@ pub(crate) fn build(
         Purpose::Index => file.directory(progress),
         Purpose::Answer => file.any_directory(progress),
     }?;
-    let builder = Builder { file, directory: &directory, progress };
+    let builder = StageBuilder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some of them while this one waited.
     let summary = known.or_else(|| file.read(Stage::Summary, summary_file::read));
@@ -151,7 +151,7 @@ pub(crate) fn build(
 }
 
 /// Builds stages. The lock must be held.
-struct Builder<'a> {
+struct StageBuilder<'a> {
     file: &'a Opening,
     directory: &'a IndexDirectory,
     progress: &'a dyn Progress,
@@ -159,7 +159,7 @@ struct Builder<'a> {
 
 type Base = (Summary, Marked<ObjectTable>, Marked<AdjacencyLists>);
 
-impl Builder<'_> {
+impl StageBuilder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
         Error::WriteIndex { dir: self.directory.path().to_owned(), error }
     }

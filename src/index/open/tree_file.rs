@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::graph::order::{Order, WeightsView};
+use crate::graph::order::{OrderedTree, WeightsView};
 use crate::graph::tree::{BlockRow, Tree};
 use crate::graph::tree_columns::Columns;
 use crate::storage::bit_packed::{self, BitPackedColumn, BitPacker};
@@ -32,7 +32,7 @@ struct TreeFacts {
 /// Writes all sections.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
     arena: &ScratchArena,
-    order: &Order,
+    order: &OrderedTree,
     weights: WeightsView<'_>,
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {

@@ -17,7 +17,7 @@ use super::top_level::HeapDump;
 
 /// A range of sub-records that one thread scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub(crate) struct RecordChunk {
     /// Offset of the first sub-record.
     pub(crate) start: usize,
     /// Expected end offset of the last sub-record.
@@ -46,7 +46,7 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
     known: &K,
-    chunk: &Chunk,
+    chunk: &RecordChunk,
     visitor: &mut V,
     mut skipped: impl FnMut(&mut V, Skip),
 ) -> usize {
@@ -68,7 +68,7 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
 
 /// Division of a heap dump, with the data that a walk needs.
 pub(crate) struct Plan {
-    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) chunks: Vec<RecordChunk>,
     pub(crate) preview: Preview,
     /// Runs that together contain each object except class objects once, in ascending order of IDs, if
     /// the scan found that the file has long runs.
@@ -92,7 +92,7 @@ impl Plan {
     pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
         &self,
         source: &DumpBytes<'a>,
-        chunk: &Chunk,
+        chunk: &RecordChunk,
         visitor: &mut V,
         mut skipped: impl FnMut(&mut V),
     ) {
@@ -107,7 +107,7 @@ const GIANT: usize = 16 << 20;
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Divides at bytes that look like sub-records.
-pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<Chunk> {
+pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<RecordChunk> {
     cut(dump, |start, end| {
         let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
         marks
@@ -118,7 +118,7 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
 }
 
 /// Divides by walking over every sub-record in order.
-pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chunk> {
+pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<RecordChunk> {
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {
@@ -138,13 +138,13 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
 
 /// Makes chunks: whole segments, and ranges of giant ones between the boundaries that `boundaries(start,
 /// end)` finds.
-fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Chunk> {
+fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<RecordChunk> {
     let mut chunks = Vec::with_capacity(dump.segments.len());
     for segment in &dump.segments {
         let mut start = segment.start;
         let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };
         for end in inner.into_iter().chain([segment.end]) {
-            chunks.push(Chunk { start, end, limit: segment.end });
+            chunks.push(RecordChunk { start, end, limit: segment.end });
             start = end;
         }
     }

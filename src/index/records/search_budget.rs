@@ -24,7 +24,7 @@ const BYTES_PER_SUB_RECORD: usize = 256;
 const MAX_CLASS_BYTES: usize = 2 << 20;
 
 /// Searches in a file, with their budget.
-pub(crate) struct Search<'a> {
+pub(crate) struct HeapDumpSearch<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     /// Remaining number of records.
@@ -33,7 +33,7 @@ pub(crate) struct Search<'a> {
     sub_records_left: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> HeapDumpSearch<'a> {
     pub(crate) fn new(bytes: &'a [u8], header: &Header) -> Self {
         Self { bytes, id_size: header.id_size, records_left: MAX_RECORDS, sub_records_left: MAX_SUB_RECORDS }
     }

@@ -79,7 +79,7 @@ impl SummaryParts {
         allowance: &Allowance,
     ) -> Result<Self, NoMemory> {
         let DumpBytes { bytes, header, packed_error, .. } = *source;
-        let mut classes = class_rows::Builder::new(bytes, header.id_size, contents);
+        let mut classes = class_rows::ClassRowBuilder::new(bytes, header.id_size, contents);
         classes.add_classes(&scan, allowance)?;
         let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
         if damaged {
@@ -148,7 +148,7 @@ fn problems(
     source: &DumpBytes<'_>,
     contents: &Contents,
     scan: &Scanned,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
     let packed = source.packed_error.map(|error| {
@@ -182,7 +182,7 @@ fn facts(
     dump: &HeapDump,
     number: usize,
     scan: &Scanned,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
 ) -> FactsRow {
     let DumpBytes { bytes, header, compression, .. } = *source;
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);

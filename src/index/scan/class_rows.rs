@@ -40,7 +40,7 @@ pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
-pub(crate) struct Builder<'a> {
+pub(crate) struct ClassRowBuilder<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     contents: &'a Contents,
@@ -60,7 +60,7 @@ pub(crate) struct Builder<'a> {
     deviant: u64,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ClassRowBuilder<'a> {
     pub(crate) fn new(bytes: &'a [u8], id_size: IdSize, contents: &'a Contents) -> Self {
         let mut texts = TextPool::default();
         // Text 0 is the empty text.

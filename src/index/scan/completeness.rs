@@ -10,7 +10,7 @@ use super::class_rows;
 use super::tallies::Scanned;
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::tables::{NONE, RootRow};
-use crate::records::chunks::{Chunk, Plan};
+use crate::records::chunks::{Plan, RecordChunk};
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
 use crate::storage::allowance::{Allowance, bytes};
@@ -62,7 +62,7 @@ impl Completeness {
 /// [`NoMemory`]: a file can contain millions of threads.
 pub(crate) fn assume_threads(
     source: &DumpBytes<'_>,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
     scan: &mut Scanned,
     plan: &Plan,
     allowance: &Allowance,
@@ -70,12 +70,12 @@ pub(crate) fn assume_threads(
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
         return Ok(());
     }
-    struct Finder<'t> {
+    struct ThreadFinder<'t> {
         threads: &'t IdSet<ObjectId>,
         allowance: &'t Allowance,
         found: Result<Vec<(usize, ObjectId)>, NoMemory>,
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for ThreadFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.threads.contains(&record.class) {
                 let row = (record.offset, record.id);
@@ -93,8 +93,8 @@ pub(crate) fn assume_threads(
     if threads.is_empty() {
         return Ok(());
     }
-    let walk = |found, chunk: &Chunk| {
-        let mut finder = Finder { threads: &threads, allowance, found: Ok(found) };
+    let walk = |found, chunk: &RecordChunk| {
+        let mut finder = ThreadFinder { threads: &threads, allowance, found: Ok(found) };
         plan.walk(source, chunk, &mut finder, |_| {});
         finder.found
     };

@@ -11,7 +11,7 @@ use hprof_parser::{IdSize, ObjectId};
 
 use crate::model::summary::Summary;
 use crate::model::tables::{NONE, SegmentRow};
-use crate::records::chunks::{self, Chunk};
+use crate::records::chunks::{self, RecordChunk};
 use crate::storage::id_map::IdMap;
 
 /// Approximate size of a chunk in bytes; a segment of up to one and a half times that size is one chunk.
@@ -23,7 +23,7 @@ const LONG_ARRAY: u32 = 1 << 17;
 /// A chunk of a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedChunk {
-    chunk: Chunk,
+    chunk: RecordChunk,
     /// Range of elements, if the chunk is part of a long array.
     pub elements: Option<Range<u32>>,
 }
@@ -44,11 +44,11 @@ pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     /// Current segment and position in it; and the segments after it.
-    segment: Option<Chunk>,
+    segment: Option<RecordChunk>,
     at: usize,
     segments: &'a [SegmentRow],
     /// Current long array: place, next element, and length.
-    array: Option<(Chunk, u32, u32)>,
+    array: Option<(RecordChunk, u32, u32)>,
     classes: &'a Classes,
 }
 
@@ -88,10 +88,10 @@ impl<'a> OrderedChunks<'a> {
     }
 
     /// Returns the part of a segment that is in the file.
-    fn chunk(&self, segment: &SegmentRow) -> Option<Chunk> {
+    fn chunk(&self, segment: &SegmentRow) -> Option<RecordChunk> {
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
         let (start, end) = (offset(segment.start.get()), offset(segment.end.get()));
-        (start < end).then_some(Chunk { start, end, limit: end })
+        (start < end).then_some(RecordChunk { start, end, limit: end })
     }
 
     /// Returns the number of remaining bytes.
@@ -101,8 +101,8 @@ impl<'a> OrderedChunks<'a> {
     }
 
     /// Returns the walker of chunks, for other threads.
-    pub fn walker(&self) -> Walk<'a> {
-        Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
+    pub fn walker(&self) -> ChunkWalk<'a> {
+        ChunkWalk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
     }
 
     /// Moves to the next segment.
@@ -120,13 +120,13 @@ impl<'a> OrderedChunks<'a> {
 
 /// Walks chunks.
 #[derive(Clone, Copy)]
-pub struct Walk<'a> {
+pub struct ChunkWalk<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     classes: &'a Classes,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ChunkWalk<'a> {
     /// Walks over a chunk, and continues after damage.
     pub fn chunk<V: HeapVisitor<'a>>(&self, chunk: &OrderedChunk, visitor: &mut V) {
         chunks::walk(self.bytes, self.id_size, self.classes, &chunk.chunk, visitor, |_, _| {});
@@ -144,14 +144,14 @@ impl Iterator for OrderedChunks<'_> {
         let start = self.at;
         if segment.end - start <= CHUNK_BYTES + CHUNK_BYTES / 2 {
             self.finish_segment();
-            return Some(OrderedChunk { chunk: Chunk { start, ..segment }, elements: None });
+            return Some(OrderedChunk { chunk: RecordChunk { start, ..segment }, elements: None });
         }
         let mut walk_to_array = UpToLongArray::default();
         let until = start.saturating_add(CHUNK_BYTES).min(segment.end);
         let walked = heap::walk(self.bytes, self.id_size, start, until, segment.limit, &mut walk_to_array);
         let mut end = walked.next;
         if let Some(array) = walk_to_array.long {
-            let chunk = Chunk { start: array.start, end: array.end, limit: segment.limit };
+            let chunk = RecordChunk { start: array.start, end: array.end, limit: segment.limit };
             self.array = Some((chunk, 0, walk_to_array.length));
             (end, self.at) = (array.start, array.end);
         } else if walked.error.is_some() {
@@ -171,7 +171,7 @@ impl Iterator for OrderedChunks<'_> {
             // A long array starts here.
             return self.next_of_array();
         }
-        Some(OrderedChunk { chunk: Chunk { start, end, limit: segment.limit }, elements: None })
+        Some(OrderedChunk { chunk: RecordChunk { start, end, limit: segment.limit }, elements: None })
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
         }
         for segment in heap.summary().segments() {
             let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
-            let chunk = Chunk { start, end, limit: end };
+            let chunk = RecordChunk { start, end, limit: end };
             chunks::walk(&bytes, IdSize::Four, &classes, &chunk, &mut by_segments, |_, _| {});
         }
         assert_eq!(by_parts, by_segments);

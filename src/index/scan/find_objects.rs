@@ -51,7 +51,7 @@ impl<'a> Lookup<'a> {
             .collect();
         let parts: Vec<Vec<(ObjectId, FoundObject<'a>)>> = (candidates.par_iter())
             .map(|ids| {
-                let mut finder = Finder { ids: &sorted, found: Vec::new() };
+                let mut finder = ObjectFinder { ids: &sorted, found: Vec::new() };
                 self.plan.walk(self.source, &ids.chunk, &mut finder, |_| {});
                 finder.found
             })
@@ -101,13 +101,13 @@ impl<'a> Lookup<'a> {
     }
 }
 
-struct Finder<'s, 'a> {
+struct ObjectFinder<'s, 'a> {
     /// Ascending.
     ids: &'s [ObjectId],
     found: Vec<(ObjectId, FoundObject<'a>)>,
 }
 
-impl<'a> Finder<'_, 'a> {
+impl<'a> ObjectFinder<'_, 'a> {
     fn check(&mut self, id: ObjectId, found: impl FnOnce() -> FoundObject<'a>) {
         if self.ids.binary_search(&id).is_ok() {
             self.found.push((id, found()));
@@ -115,7 +115,7 @@ impl<'a> Finder<'_, 'a> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
+impl<'a> HeapVisitor<'a> for ObjectFinder<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
         self.check(record.id, || FoundObject::Instance { class: record.class, fields: record.fields });
     }

@@ -15,7 +15,7 @@ use super::task::{Mode, Task, classes_between};
 use super::worker::{MAX_PROBLEMS, Worker};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::Misfit;
-use crate::records::chunks::{self, Chunk, Skip};
+use crate::records::chunks::{self, RecordChunk, Skip};
 
 /// Reason for repeating a scan with other settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
 }
 
 /// Scans one chunk; `false` if it did not end where the next one starts.
-fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &Chunk) -> bool {
+fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &RecordChunk) -> bool {
     worker.begin_chunk();
     let Task { bytes, id_size, known, .. } = *task;
     let end = chunks::walk(bytes, id_size, known, chunk, worker, |worker, skip| {

@@ -31,7 +31,7 @@ pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<
             count.0
         })
         .sum();
-    let length = |chunk: &chunks::Chunk| (chunk.end - chunk.start) as u64;
+    let length = |chunk: &chunks::RecordChunk| (chunk.end - chunk.start) as u64;
     let all: u64 = chunks.iter().map(length).sum();
     let looked_at: u64 = sample.iter().map(|chunk| length(chunk)).sum();
     let about = u128::from(counted) * u128::from(all) / u128::from(looked_at.max(1));

@@ -10,11 +10,11 @@ use hprof_parser::{BasicType, ObjectId};
 
 use super::class_rows;
 use super::parallel::{self, Retry};
-use super::tallies::{Run, Scanned};
+use super::tallies::{IdRun, Scanned};
 use super::task::{Mode, Task};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
-use crate::records::chunks::{self, Ascending, Chunk, Plan};
+use crate::records::chunks::{self, Ascending, Plan, RecordChunk};
 use crate::records::preview::Preview;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
@@ -35,7 +35,7 @@ pub(crate) enum Ids {
 
 /// Mode of a scan attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ScanForm {
     Ordered,
     /// Ordered, with IDs that no bit set can contain.
     OrderedList,
@@ -63,13 +63,14 @@ pub(crate) fn scan_dump(
         class_rows::raw_bytes(bytes, header.id_size, contents, load.name) == b"jdk/internal/vm/StackChunk"
     });
     let mut exact = false;
-    allowance.take(bytes_of::<Chunk>(dump.segments.len()))?;
+    allowance.take(bytes_of::<RecordChunk>(dump.segments.len()))?;
     // Memory taken by a failed attempt is free again.
     let taken = allowance.taken();
     let mut cut = chunks::guess(bytes, header.id_size, dump, &preview);
     let shift = if preview.id_bits.trailing_zeros() >= 3 { 3 } else { 0 };
     // If IDs are not addresses, neither their order nor their neighbors mean anything.
-    let mut form = if preview.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
+    let mut form =
+        if preview.is_unordered() || shift == 0 { ScanForm::Bits { shift } } else { ScanForm::Ordered };
     // A set may take up to 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
     let new_set = |shift| AddressSet::new(shift, max_bytes).within(allowance.left().unwrap_or(u64::MAX));
@@ -90,22 +91,22 @@ pub(crate) fn scan_dump(
         };
         progress.begin("reading objects", dump.bytes());
         let set = match form {
-            Form::Ordered if collect_ids => Some(new_set(shift)),
-            Form::Bits { shift } => Some(new_set(shift)),
-            Form::Ordered | Form::OrderedList | Form::List => None,
+            ScanForm::Ordered if collect_ids => Some(new_set(shift)),
+            ScanForm::Bits { shift } => Some(new_set(shift)),
+            ScanForm::Ordered | ScanForm::OrderedList | ScanForm::List => None,
         };
         let mode = match (form, &set) {
-            (Form::Ordered, Some(set)) => Mode::Collect(set),
-            (Form::Bits { .. }, Some(set)) => Mode::Unordered(set),
-            (Form::Ordered, None) => Mode::Ordered,
-            (Form::OrderedList, _) => Mode::OrderedList,
-            (Form::List | Form::Bits { .. }, _) => Mode::List,
+            (ScanForm::Ordered, Some(set)) => Mode::Collect(set),
+            (ScanForm::Bits { .. }, Some(set)) => Mode::Unordered(set),
+            (ScanForm::Ordered, None) => Mode::Ordered,
+            (ScanForm::OrderedList, _) => Mode::OrderedList,
+            (ScanForm::List | ScanForm::Bits { .. }, _) => Mode::List,
         };
         let scanned = parallel::scan(&task, mode);
         progress.end();
         match scanned {
-            Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
-            Ok(scan) if form == Form::OrderedList && scan.unordered => form = Form::List,
+            Ok(scan) if form == ScanForm::Ordered && scan.unordered => form = ScanForm::Bits { shift },
+            Ok(scan) if form == ScanForm::OrderedList && scan.unordered => form = ScanForm::List,
             // Classes without a LOAD CLASS: their class objects too are neighbors of objects.
             Ok(scan) if is_ordered(form) && has_unnamed(&scan, &class_ids) => {
                 class_ids.extend(scan.class_dumps.iter().map(|(_, id)| id.0));
@@ -113,25 +114,25 @@ pub(crate) fn scan_dump(
                 class_ids.dedup();
             }
             // Without a set, no single IDs were examined.
-            Ok(scan) if form == Form::Ordered && scan.id_bits.trailing_zeros() < shift => {
-                form = Form::Bits { shift: 0 };
+            Ok(scan) if form == ScanForm::Ordered && scan.id_bits.trailing_zeros() < shift => {
+                form = ScanForm::Bits { shift: 0 };
             }
             Ok(mut scan) => {
-                if let (Form::Bits { .. }, Some(set)) = (form, &set) {
+                if let (ScanForm::Bits { .. }, Some(set)) = (form, &set) {
                     measure(&task, set, &mut scan)?;
                 }
                 let mut ids = match set {
                     Some(set) => Ids::Set(set),
                     None => Ids::Unknown,
                 };
-                if matches!(form, Form::List | Form::OrderedList) {
+                if matches!(form, ScanForm::List | ScanForm::OrderedList) {
                     ids = Ids::List(sort_list(&mut scan, allowance)?);
                 }
                 keep_last_of_repeated(&task, &mut scan)?;
                 // Short runs are of no use: nearly all objects would be stored separately.
                 let are_long = scan.runs.len() as u64 <= 1024 + dump.bytes() / RUN_BYTES;
                 let order = (is_ordered(form) && are_long && scan.repeated.is_empty()).then(|| {
-                    let run = |run: &Run| Ascending { first: run.first, start: run.start, end: run.end };
+                    let run = |run: &IdRun| Ascending { first: run.first, start: run.start, end: run.end };
                     scan.runs.iter().map(run).collect()
                 });
                 return Ok((scan, ids, Plan { chunks: cut, preview, order }));
@@ -140,8 +141,8 @@ pub(crate) fn scan_dump(
                 cut = chunks::exactly(bytes, header.id_size, dump);
                 exact = true;
             }
-            Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
-            Err(Retry::Unordered) => form = Form::Bits { shift },
+            Err(Retry::Unordered) if form == ScanForm::OrderedList => form = ScanForm::List,
+            Err(Retry::Unordered) => form = ScanForm::Bits { shift },
             Err(Retry::Misfit(Misfit::Memory)) => {
                 // Either a table could not grow, or the set.
                 if let Some(refused) = allowance.refused() {
@@ -153,9 +154,11 @@ pub(crate) fn scan_dump(
                     memory::working_memory(1).saturating_add(allowance.taken()).saturating_add(set_bytes);
                 return Err(NoMemory { needed_bytes, available });
             }
-            Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
-            Err(Retry::Misfit(Misfit::Scattered)) if form == Form::Ordered => form = Form::OrderedList,
-            Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
+            Err(Retry::Misfit(Misfit::Unaligned)) => form = ScanForm::Bits { shift: 0 },
+            Err(Retry::Misfit(Misfit::Scattered)) if form == ScanForm::Ordered => {
+                form = ScanForm::OrderedList
+            }
+            Err(Retry::Misfit(Misfit::Scattered)) => form = ScanForm::List,
         }
     }
 }
@@ -163,8 +166,8 @@ pub(crate) fn scan_dump(
 /// Minimum average number of bytes of a dump per run, so that the list of runs is small.
 const RUN_BYTES: u64 = 4096;
 
-fn is_ordered(form: Form) -> bool {
-    matches!(form, Form::Ordered | Form::OrderedList)
+fn is_ordered(form: ScanForm) -> bool {
+    matches!(form, ScanForm::Ordered | ScanForm::OrderedList)
 }
 
 /// Returns `true` if a dumped class has an ID that is not among `class_ids`, which ascend.
@@ -245,7 +248,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
         /// Offset, class, number of elements and size of a record.
         Object(usize, Option<ObjectId>, Option<BasicType>, u32),
     }
-    struct Finder<'s> {
+    struct HolderFinder<'s> {
         allowance: &'s Allowance,
         scan: &'s mut Scanned,
         holders: IdMap<ObjectId, Holder>,
@@ -254,7 +257,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
         replaced: u64,
         failed: Option<NoMemory>,
     }
-    impl Finder<'_> {
+    impl HolderFinder<'_> {
         fn see(&mut self, id: ObjectId, this: Holder) {
             let Some(holder) = self.holders.get_mut(&id) else { return };
             // Records come in file order.
@@ -271,7 +274,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
             }
         }
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for HolderFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             self.see(record.id, Holder::Object(record.offset, Some(record.class), None, 0));
         }
@@ -293,11 +296,11 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
     for (_, id) in &scan.class_dumps {
         holders.entry(*id).and_modify(|holder| *holder = Holder::ClassObject);
     }
-    let mut finder = Finder { allowance, scan, holders, gone: Vec::new(), replaced: 0, failed: None };
+    let mut finder = HolderFinder { allowance, scan, holders, gone: Vec::new(), replaced: 0, failed: None };
     for chunk in task.chunks {
         chunks::walk(task.bytes, task.id_size, task.known, chunk, &mut finder, |_, _| {});
     }
-    let Finder { scan, holders, mut gone, replaced, failed, .. } = finder;
+    let HolderFinder { scan, holders, mut gone, replaced, failed, .. } = finder;
     if let Some(failed) = failed {
         return Err(failed);
     }

@@ -9,7 +9,7 @@ use crate::model::measurements::{
 use crate::model::problem::Problem;
 use crate::model::tables::RootRow;
 use crate::objects::id_set::Misfit;
-use crate::records::chunks::Chunk;
+use crate::records::chunks::RecordChunk;
 use crate::storage::allowance::{Allowance, map_bytes};
 use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;
@@ -63,7 +63,7 @@ impl Tally {
 
 /// A run of ascending IDs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct IdRun {
     pub(crate) first: u64,
     pub(crate) last: Prev,
     /// Offset of the first object's record, and end of the last one's.
@@ -74,7 +74,7 @@ pub(crate) struct Run {
 /// Range of the IDs in a chunk, for finding an object without an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkIds {
-    pub(crate) chunk: Chunk,
+    pub(crate) chunk: RecordChunk,
     pub(crate) lowest: u64,
     pub(crate) highest: u64,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Scanned {
     pub(crate) replaced: u64,
     /// All IDs, in list mode.
     pub(crate) ids: Vec<u64>,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<IdRun>,
     /// `true` if IDs do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
     /// Number of object arrays as long as HotSpot can dump them: probably truncated.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use hprof_parser::{IdSize, ObjectId};
 
 use crate::objects::id_set::AddressSet;
-use crate::records::chunks::Chunk;
+use crate::records::chunks::RecordChunk;
 use crate::records::preview::Preview;
 use crate::storage::allowance::Allowance;
 use hprof_input::progress::Progress;
@@ -34,7 +34,7 @@ pub(crate) struct Task<'a> {
     /// Memory for tables.
     pub(crate) allowance: &'a Allowance,
     pub(crate) id_size: IdSize,
-    pub(crate) chunks: &'a [Chunk],
+    pub(crate) chunks: &'a [RecordChunk],
     /// `true` if the chunks were divided by walking over sub-records: there is no more reliable way.
     pub(crate) exact: bool,
     /// Number of class objects passed between two objects, in the whole scan.

@@ -14,13 +14,13 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::resync::KnownClasses;
 
-use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, PreviousObject, Run, Scanned, Tally};
+use super::tallies::{ChunkIds, IdRun, LENGTHS_BYTES, Prev, PreviousObject, Scanned, Tally};
 use super::task::{Mode, Task, classes_between};
 use crate::model::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
 use crate::model::tables::{NONE, RootRow};
-use crate::objects::id_set::{Cursor, Misfit};
-use crate::records::chunks::Chunk;
+use crate::objects::id_set::{AddressSetHandle, Misfit};
+use crate::records::chunks::RecordChunk;
 
 /// The fields of a class are unknown.
 const ANY_LENGTH: u64 = u64::MAX;
@@ -39,7 +39,7 @@ pub(crate) struct Worker<'a> {
     lists: bool,
     /// `true` if IDs are collected, in a set or a list.
     collects: bool,
-    cursor: Option<Cursor<'a>>,
+    cursor: Option<AddressSetHandle<'a>>,
     misfit: Option<Misfit>,
     classes: ClassSlots,
     /// By slot: the counts, and the size of an instance's fields in bytes, or [`ANY_LENGTH`].
@@ -116,7 +116,7 @@ impl<'a> Worker<'a> {
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
-    pub(crate) fn end_chunk(&mut self, chunk: &Chunk) {
+    pub(crate) fn end_chunk(&mut self, chunk: &RecordChunk) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
             let ids = ChunkIds { chunk: *chunk, lowest: self.lowest, highest: self.highest };
@@ -132,7 +132,7 @@ impl<'a> Worker<'a> {
             self.runs += 1;
             self.counted.unordered |= self.runs > 1024 + self.objects / 16;
             let Self { run_first: first, run_start: start, run_end: end, prev: last, .. } = *self;
-            push(&self.task, &mut self.misfit, &mut self.counted.runs, Run { first, last, start, end });
+            push(&self.task, &mut self.misfit, &mut self.counted.runs, IdRun { first, last, start, end });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }

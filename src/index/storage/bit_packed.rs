@@ -71,8 +71,14 @@ impl BitPackedColumn {
 
     /// Returns the numbers of a range of rows, in order.
     #[inline]
-    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
-        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; FRAME_LEN], frame: None }
+    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> BitPackedNumbers<'_> {
+        BitPackedNumbers {
+            column: self,
+            next: rows.start,
+            end: rows.end,
+            numbers: [0; FRAME_LEN],
+            frame: None,
+        }
     }
 
     /// Returns all numbers of a frame; those after the last row are unspecified.
@@ -110,7 +116,7 @@ impl BitPackedColumn {
 
 /// Iterator over consecutive numbers of a column.
 #[derive(Debug, Clone)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct BitPackedNumbers<'a> {
     column: &'a BitPackedColumn,
     next: u32,
     end: u32,
@@ -119,7 +125,7 @@ pub(crate) struct Numbers<'a> {
     frame: Option<u32>,
 }
 
-impl Iterator for Numbers<'_> {
+impl Iterator for BitPackedNumbers<'_> {
     type Item = u32;
 
     #[inline]

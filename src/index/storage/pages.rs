@@ -7,7 +7,7 @@
 //! All `unsafe` code for anonymous memory is here. On systems other than Linux, memory stays in the
 //! pieces in which it was allocated.
 
-pub(super) use system::Pages;
+pub(super) use system::PrivatePages;
 
 /// Size of a huge page in bytes: larger memory consists of whole huge pages, and so do its pieces.
 pub(super) const PAGE: usize = 2 << 20;
@@ -132,9 +132,9 @@ mod system {
 
     /// Memory with a single owner.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(Addresses);
+    pub(in crate::storage) struct PrivatePages(Addresses);
 
-    impl Pages {
+    impl PrivatePages {
         /// Joins pieces into one of `len` bytes: first the contents of the pieces, then untouched zeros.
         /// If there are pieces, all consist of whole huge pages. They are left unchanged if there is no
         /// address range for the whole.
@@ -156,7 +156,7 @@ mod system {
         }
     }
 
-    impl Deref for Pages {
+    impl Deref for PrivatePages {
         type Target = [u8];
 
         #[inline(always)]
@@ -166,7 +166,7 @@ mod system {
         }
     }
 
-    impl DerefMut for Pages {
+    impl DerefMut for PrivatePages {
         #[inline(always)]
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: As above, and the owner is borrowed.
@@ -183,16 +183,16 @@ mod system {
 
     /// Memory with a single owner.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(MmapMut);
+    pub(in crate::storage) struct PrivatePages(MmapMut);
 
-    impl Pages {
+    impl PrivatePages {
         /// Allocates `len` bytes of untouched zeros. There are no pieces: memory is never split here.
         pub(in crate::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             MmapMut::map_anon(len).map(Self)
         }
     }
 
-    impl std::ops::Deref for Pages {
+    impl std::ops::Deref for PrivatePages {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -200,7 +200,7 @@ mod system {
         }
     }
 
-    impl std::ops::DerefMut for Pages {
+    impl std::ops::DerefMut for PrivatePages {
         fn deref_mut(&mut self) -> &mut [u8] {
             &mut self.0
         }
@@ -223,10 +223,10 @@ mod tests {
         let mut next = 0u8;
         for _ in 0..300 {
             let wanted = 1 + random(6);
-            let mut pieces: Vec<Pages> = Vec::new();
+            let mut pieces: Vec<PrivatePages> = Vec::new();
             let mut expected = Vec::new();
             while expected.len() < wanted && !spare.is_empty() {
-                let (mut piece, mut marks): (Pages, Vec<u8>) = spare.swap_remove(random(spare.len()));
+                let (mut piece, mut marks): (PrivatePages, Vec<u8>) = spare.swap_remove(random(spare.len()));
                 let taken = marks.len().min(wanted - expected.len());
                 if taken < marks.len() {
                     spare.push((piece.split_off(taken * PAGE), marks.split_off(taken)));
@@ -235,9 +235,9 @@ mod tests {
                 expected.extend(marks);
             }
             expected.resize(wanted, 0);
-            let mut whole = Pages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
+            let mut whole = PrivatePages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
             let marks =
-                |whole: &Pages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
+                |whole: &PrivatePages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
             assert_eq!(marks(&whole), expected);
             for page in whole.chunks_mut(PAGE) {
                 next = next.wrapping_add(1).max(1);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn pieces_keep_what_they_hold() {
         let filled = |pages: usize, byte: u8| {
-            let mut piece = Pages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
+            let mut piece = PrivatePages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
             assert!(piece.iter().all(|byte| *byte == 0) && piece.as_ptr().addr().is_multiple_of(PAGE));
             piece.fill(byte);
             piece
@@ -261,7 +261,7 @@ mod tests {
         let mut first = filled(3, 1);
         let back = first.split_off(PAGE);
         let (second, third) = (filled(1, 2), filled(2, 3));
-        let whole = Pages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
+        let whole = PrivatePages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
         let page = |at: usize| whole[at * PAGE..(at + 1) * PAGE].to_vec();
         for (at, byte) in [3, 3, 1, 1, 2, 0, 0].into_iter().enumerate() {
             assert!(page(at).iter().all(|found| *found == byte), "page {at}");
@@ -270,9 +270,9 @@ mod tests {
         // Joined memory is split, moved and joined again.
         let mut whole = whole;
         let end = whole.split_off(3 * PAGE);
-        let other = Pages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
+        let other = PrivatePages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
         let bytes: Vec<u8> = other.chunks(PAGE).map(|page| page[7]).collect();
         assert_eq!(bytes, [1, 2, 0, 0, 3, 3, 1]);
-        assert_eq!(Pages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
+        assert_eq!(PrivatePages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
     }
 }

@@ -16,9 +16,9 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::pages::{PAGE, Pages};
+use super::pages::{PAGE, PrivatePages};
 use hprof_input::file;
-use hprof_input::mapped_files::{self, Content, Known};
+use hprof_input::mapped_files::{self, Content, KnownMap};
 
 /// Requirements of element types.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
@@ -26,10 +26,10 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
 /// Allocator of scratch arrays: a handle that can be cloned.
 #[derive(Debug, Clone)]
-pub struct ScratchArena(Arc<Shared>);
+pub struct ScratchArena(Arc<SharedScratch>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedScratch {
     /// Directory for files.
     dir: PathBuf,
     /// Number of bytes of memory that may still be taken.
@@ -42,17 +42,17 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Spare {
     /// Pieces of whole huge pages.
-    large: Vec<Pages>,
-    small: Vec<Pages>,
+    large: Vec<PrivatePages>,
+    small: Vec<PrivatePages>,
 }
 
 /// Memory for an array, and the length of its prefix that may contain bytes other than zero.
-type Found = (Pages, usize);
+type FoundPages = (PrivatePages, usize);
 
 /// An array.
 #[derive(Debug)]
 pub struct Array<T> {
-    place: Place,
+    place: ArrayPlace,
     arena: ScratchArena,
     /// Size of the elements in bytes.
     bytes: usize,
@@ -61,17 +61,17 @@ pub struct Array<T> {
 
 /// Storage of an array.
 #[derive(Debug)]
-enum Place {
+enum ArrayPlace {
     Nowhere,
-    Memory(Pages),
+    Memory(PrivatePages),
     File {
         // Before the map: it must be dropped first.
-        _known: Known,
+        _known: KnownMap,
         map: MmapMut,
     },
 }
 
-impl Place {
+impl ArrayPlace {
     #[inline(always)]
     fn bytes(&self) -> &[u8] {
         match self {
@@ -97,7 +97,7 @@ const SMALL_PAGE: usize = 1 << 16;
 impl ScratchArena {
     /// Creates an arena with a memory budget of `bytes`, and files in `dir` beyond it.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
+        Self(Arc::new(SharedScratch { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
     /// Takes `bytes` of the budget if they are available.
@@ -109,7 +109,7 @@ impl ScratchArena {
     /// Returns the number of bytes left in the budget, including spare memory.
     pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = |pages: &[Pages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
+        let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
@@ -154,24 +154,24 @@ impl ScratchArena {
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
         // A failing disk, or a full copy-on-write one.
         let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
-        Ok((self.array_in(Place::File { _known: known, map }, bytes), 0))
+        Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
     /// Does what [`ScratchArena::make`] does; returns none if the memory does not suffice.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
-            return Ok(Some((self.array_in(Place::Nowhere, bytes), 0)));
+            return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));
         }
         let found = self.memory(bytes)?;
-        Ok(found.map(|(pages, used)| (self.array_in(Place::Memory(pages), bytes), used)))
+        Ok(found.map(|(pages, used)| (self.array_in(ArrayPlace::Memory(pages), bytes), used)))
     }
 
-    fn array_in<T>(&self, place: Place, bytes: usize) -> Array<T> {
+    fn array_in<T>(&self, place: ArrayPlace, bytes: usize) -> Array<T> {
         Array { place, arena: self.clone(), bytes, kind: PhantomData }
     }
 
     /// Returns memory of the budget; none if it does not suffice.
-    fn memory(&self, bytes: usize) -> io::Result<Option<Found>> {
+    fn memory(&self, bytes: usize) -> io::Result<Option<FoundPages>> {
         let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let Spare { large, small } = &mut *spare;
         let is_small = bytes < PAGE;
@@ -198,7 +198,7 @@ impl ScratchArena {
         drop(spare);
         // The system may refuse memory within the budget: there is another limit, or other processes have
         // taken it.
-        let Ok(mut pages) = Pages::of_pieces(&mut pieces, wanted) else {
+        let Ok(mut pages) = PrivatePages::of_pieces(&mut pieces, wanted) else {
             // Prevents further attempts: what is taken now stays taken. Pieces may suffice for smaller
             // arrays.
             self.0.left.store(0, Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl ScratchArena {
     }
 
     /// Returns memory to the kernel.
-    fn give_back(&self, pages: Pages) {
+    fn give_back(&self, pages: PrivatePages) {
         let bytes = pages.len() as u64;
         drop(pages);
         self.0.left.fetch_add(bytes, Ordering::Relaxed);
@@ -243,20 +243,20 @@ impl ScratchArena {
 
 /// Takes the smallest spare memory that is large enough, unless it is much too large: that is left for
 /// larger arrays.
-fn fitting(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn fitting(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let fits = spare.get(at).is_some_and(|pages| pages.len() / 5 * 4 <= bytes);
     fits.then(|| spare.swap_remove(at))
 }
 
-fn smallest(spare: &[Pages], bytes: usize) -> Option<usize> {
+fn smallest(spare: &[PrivatePages], bytes: usize) -> Option<usize> {
     let enough = spare.iter().enumerate().filter(|(_, pages)| pages.len() >= bytes);
     enough.min_by_key(|(_, pages)| pages.len()).map(|(at, _)| at)
 }
 
 /// Takes memory of `bytes`, in whole pages, split off a larger piece.
 #[cfg(target_os = "linux")]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let mut pages = spare.swap_remove(at);
     if pages.len() > bytes {
@@ -267,7 +267,7 @@ fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
 
 /// Takes pieces of this total size, or all that exist: the largest first, as these are the fewest.
 #[cfg(target_os = "linux")]
-fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
+fn pieces(spare: &mut Vec<PrivatePages>, bytes: usize) -> Vec<PrivatePages> {
     spare.sort_by_key(|pages| pages.len());
     let (mut pieces, mut left) = (Vec::new(), bytes);
     while left > 0
@@ -284,13 +284,13 @@ fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
 
 /// Takes memory that fits: it cannot be split here.
 #[cfg(not(target_os = "linux"))]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     fitting(spare, bytes)
 }
 
 /// Returns none: memory cannot be moved here.
 #[cfg(not(target_os = "linux"))]
-fn pieces(_: &mut Vec<Pages>, _: usize) -> Vec<Pages> {
+fn pieces(_: &mut Vec<PrivatePages>, _: usize) -> Vec<PrivatePages> {
     Vec::new()
 }
 
@@ -410,7 +410,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        if let Place::Memory(pages) = std::mem::replace(&mut self.place, Place::Nowhere) {
+        if let ArrayPlace::Memory(pages) = std::mem::replace(&mut self.place, ArrayPlace::Nowhere) {
             let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
         }
@@ -474,7 +474,7 @@ mod tests {
     }
 
     fn in_memory<T>(array: &Array<T>) -> bool {
-        matches!(array.place, Place::Memory(_))
+        matches!(array.place, ArrayPlace::Memory(_))
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn is_padding(rest: &[u8]) -> bool {
 }
 
 /// State shared by all threads.
-struct State {
+struct UnpackState {
     /// End of the finished members.
     turn: usize,
     /// Offset at which the search for the next place continues.
@@ -144,17 +144,17 @@ impl Damage {
     }
 }
 
-struct Shared<'a> {
+struct UnpackShared<'a> {
     packed: &'a [u8],
     out: &'a dyn Output,
     progress: &'a Progress<'a>,
     finder: memmem::Finder<'static>,
-    state: Mutex<State>,
+    state: Mutex<UnpackState>,
     changed: Condvar,
 }
 
 /// Members that one thread has unpacked.
-struct Run {
+struct MemberRun {
     start: usize,
     end: usize,
     /// Number of unpacked bytes.
@@ -169,7 +169,7 @@ struct Run {
 /// # Errors
 /// If the output fails.
 pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> io::Result<Unpacked> {
-    let state = State {
+    let state = UnpackState {
         turn: 0,
         ahead: 0,
         taken: BTreeSet::new(),
@@ -180,7 +180,8 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
         head: None,
     };
     let finder = memmem::Finder::new(&MAGIC).into_owned();
-    let shared = Shared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
+    let shared =
+        UnpackShared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
     rayon::broadcast(|_| {
         let _guard = PanicGuard(&shared);
         shared.work();
@@ -193,7 +194,7 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
 }
 
 /// A thread that panics must not let the others wait for its turn.
-struct PanicGuard<'s, 'a>(&'s Shared<'a>);
+struct PanicGuard<'s, 'a>(&'s UnpackShared<'a>);
 
 impl Drop for PanicGuard<'_, '_> {
     fn drop(&mut self) {
@@ -203,16 +204,16 @@ impl Drop for PanicGuard<'_, '_> {
     }
 }
 
-impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl UnpackShared<'_> {
+    fn lock(&self) -> MutexGuard<'_, UnpackState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+    fn wait<'g>(&self, state: MutexGuard<'g, UnpackState>) -> MutexGuard<'g, UnpackState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, mut state: MutexGuard<'_, State>, error: io::Error) {
+    fn fail(&self, mut state: MutexGuard<'_, UnpackState>, error: io::Error) {
         state.failed.get_or_insert(error);
         state.done = true;
         drop(state);
@@ -258,7 +259,7 @@ impl Shared<'_> {
     }
 
     /// Finds the next place that looks like a header, within [`AHEAD`].
-    fn find(&self, state: &mut State) -> Option<usize> {
+    fn find(&self, state: &mut UnpackState) -> Option<usize> {
         let (from, to) = (state.ahead, self.packed.len().min(state.turn.saturating_add(AHEAD)));
         let looks = |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
         let found = self.finder.find_iter(self.packed.get(from..to).unwrap_or_default()).find(looks);
@@ -270,7 +271,7 @@ impl Shared<'_> {
     }
 
     /// Waits for the turn of the run that starts at `start`. `None` if that turn will not come: it is not a member.
-    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, State>> {
+    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, UnpackState>> {
         let mut state = self.lock();
         while state.turn < start && !state.done {
             state = self.wait(state);
@@ -280,13 +281,13 @@ impl Shared<'_> {
     }
 
     /// Unpacks members from `start` on.
-    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> Run {
-        let mut run = Run { start, end: start, filled: 0, stop: Stop::End };
+    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> MemberRun {
+        let mut run = MemberRun { start, end: start, filled: 0, stop: Stop::End };
         loop {
             let (stop, end, filled) = self.inflate_one(inflater, buffer, run.end, run.filled);
             if stop != Stop::End {
                 if run.end == start {
-                    return Run { start, end, filled, stop };
+                    return MemberRun { start, end, filled, stop };
                 }
                 // The next run starts with it, with an empty buffer.
                 return run;
@@ -320,7 +321,7 @@ impl Shared<'_> {
     }
 
     /// Passes bytes to the output, in their order; returns their offset.
-    fn pass(&self, state: &mut MutexGuard<'_, State>, bytes: &[u8]) -> io::Result<u64> {
+    fn pass(&self, state: &mut MutexGuard<'_, UnpackState>, bytes: &[u8]) -> io::Result<u64> {
         let at = state.len;
         self.out.pass(bytes)?;
         state.len += bytes.len() as u64;
@@ -328,7 +329,7 @@ impl Shared<'_> {
     }
 
     /// Marks everything before `end` as finished: the run that starts there is next.
-    fn advance(&self, mut state: MutexGuard<'_, State>, end: usize) {
+    fn advance(&self, mut state: MutexGuard<'_, UnpackState>, end: usize) {
         (self.progress)((end - state.turn.min(end)) as u64);
         state.turn = end;
         let rest = self.packed.get(end..).unwrap_or_default();
@@ -342,14 +343,14 @@ impl Shared<'_> {
     }
 
     /// Ends unpacking: nothing after this can be read.
-    fn end(&self, mut state: MutexGuard<'_, State>, text: String) {
+    fn end(&self, mut state: MutexGuard<'_, UnpackState>, text: String) {
         state.damage.end = Some(text);
         state.done = true;
         drop(state);
         self.changed.notify_all();
     }
 
-    fn put(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put(&self, mut state: MutexGuard<'_, UnpackState>, run: &MemberRun, buffer: &[u8]) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         if run.start > 0 {
@@ -363,8 +364,8 @@ impl Shared<'_> {
     /// Writes a large member while it is unpacked. The others wait: they have nothing to do in it.
     fn put_large(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         inflater: &mut Inflater,
         buffer: &mut [u8],
     ) -> io::Result<()> {
@@ -393,7 +394,12 @@ impl Shared<'_> {
         }
     }
 
-    fn put_cut(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put_cut(
+        &self,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
+        buffer: &[u8],
+    ) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         let there = self.packed.len() - run.start.min(self.packed.len());
@@ -406,8 +412,8 @@ impl Shared<'_> {
     /// unless the end of one and the start of the next are damaged.
     fn put_bad(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         why: &str,
         inflater: &mut Inflater,
         buffer: &mut [u8],
@@ -454,7 +460,7 @@ impl Shared<'_> {
     /// others', or that one is valid, too. `None` if there is none, or the search is too expensive.
     fn gap(
         &self,
-        state: &mut MutexGuard<'_, State>,
+        state: &mut MutexGuard<'_, UnpackState>,
         start: usize,
         inflater: &mut Inflater,
         buffer: &mut [u8],

@@ -79,7 +79,7 @@ impl Limit {
 
 /// Limits of a rule: at least one, and both of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limits {
+pub enum RuleLimits {
     /// Counts, or bytes.
     Number(Range<u64>),
     /// Percentages of the total.
@@ -139,7 +139,7 @@ impl<T: Copy> Range<T> {
     }
 }
 
-impl Limits {
+impl RuleLimits {
     /// Returns the decisive limit for an amount out of `whole`, and whether the amount is within the limits.
     pub(super) fn judge(self, amount: i64, whole: u64) -> (Limit, bool) {
         match self {
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn limits_are_included() {
-        let number = |range| Limits::Number(range);
-        let kept = |limits: Limits, amount| limits.judge(amount, 1000).1;
+        let number = |range| RuleLimits::Number(range);
+        let kept = |limits: RuleLimits, amount| limits.judge(amount, 1000).1;
         let both = number(Range::Both { min: 2, max: 5 });
         assert_eq!([1, 2, 5, 6].map(|amount| kept(both, amount)), [false, true, true, false]);
-        let part = Limits::Percent(Range::Max(percent("0.5")));
+        let part = RuleLimits::Percent(Range::Max(percent("0.5")));
         assert_eq!([-9, 5, 6].map(|amount| kept(part, amount)), [true, true, false]);
         assert_eq!(both.judge(1, 0).0, Limit::Number(Bound::Min, 2));
         assert_eq!(both.judge(3, 0).0, Limit::Number(Bound::Max, 5));
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn of_nothing_only_nothing_is_allowed() {
-        let part = Limits::Percent(Range::Max(percent("50")));
+        let part = RuleLimits::Percent(Range::Max(percent("50")));
         assert!(part.judge(0, 0).1 && !part.judge(1, 0).1);
         assert!(
             part.judge(i64::MAX, u64::MAX).1
-                && !Limits::Percent(Range::Max(percent("49"))).judge(i64::MAX, u64::MAX).1
+                && !RuleLimits::Percent(Range::Max(percent("49"))).judge(i64::MAX, u64::MAX).1
         );
     }
 }

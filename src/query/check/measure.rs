@@ -8,25 +8,25 @@ use rustc_hash::FxHashMap;
 use super::places::PlacesOfDump;
 use super::{Growing, Measure, Rule};
 use crate::classes::histogram::{self, Scope, all_bytes};
-use crate::classes::loaders::{self, SortBy};
+use crate::classes::loaders::{self, LoaderOrder};
 use crate::classes::pattern::ClassPattern;
 use crate::classes::suggestions;
-use crate::compare::places::Places;
+use crate::compare::places::DumpPlaces;
 use crate::dominators::class_counts::Counts;
-use crate::dominators::retained;
+use crate::dominators::retained_of_set;
 use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
-use crate::objects::selection::{Selection, What};
-use crate::waste::{self, GroupBy, Kind, Waste};
+use crate::objects::selection::{Selected, Selection};
+use crate::waste::{self, FieldGroupBy, Waste, WasteKind};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 
 /// A dump to measure.
 #[derive(Clone, Copy)]
-pub enum Opened<'a> {
+pub enum MeasuredDump<'a> {
     /// Summary only.
     Summary(&'a Heap),
     /// Graph, and the bytes of the dump ([`Heap::bytes`]).
@@ -41,7 +41,7 @@ pub struct Measured {
     /// Total that percentages refer to.
     pub whole: u64,
     /// Additional findings.
-    pub found: Found,
+    pub found: MeasureDetails,
     /// Omissions from the figure.
     pub left_out: LeftOut,
 }
@@ -57,13 +57,13 @@ pub enum LeftOut {
 
 /// Findings besides the figure.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum MeasureDetails {
     /// No findings.
     Nothing,
     /// No name matches.
     NoMatch {
         /// Kind of thing that was searched for.
-        named: Named,
+        named: NamedKind,
         /// Requested name.
         pattern: String,
         /// Similar names, most similar first.
@@ -96,7 +96,7 @@ pub enum Found {
 
 /// Kinds of named things that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedKind {
     /// Classes.
     Class,
     /// Places.
@@ -108,12 +108,12 @@ impl Measured {
         Self {
             amount: i64::try_from(amount).unwrap_or(i64::MAX),
             whole,
-            found: Found::Nothing,
+            found: MeasureDetails::Nothing,
             left_out: LeftOut::Nothing,
         }
     }
 
-    pub(super) fn with(self, found: Found) -> Self {
+    pub(super) fn with(self, found: MeasureDetails) -> Self {
         Self { found, ..self }
     }
 }
@@ -130,21 +130,21 @@ const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary
 /// none ([`Measure::needs`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
-    opened: Opened<'_>,
+    opened: MeasuredDump<'_>,
 ) -> io::Result<Vec<Measured>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
-    let mut dump = Dump::new(opened);
+    let mut dump = DumpData::new(opened);
     dump.ask_waste(&rules)?;
     rules.into_iter().map(|rule| dump.measure(&rule.measure)).collect()
 }
 
-fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
+fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
     let suggestions = suggestions.into_iter().map(str::to_owned).collect();
-    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), suggestions }
+    MeasureDetails::NoMatch { named: NamedKind::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
 /// A dump, and what was computed from it.
-struct Dump<'a> {
+struct DumpData<'a> {
     heap: &'a Heap,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
@@ -154,15 +154,15 @@ struct Dump<'a> {
     /// Bytes by class name.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
-    loaders: Option<Vec<loaders::Row>>,
+    loaders: Option<Vec<loaders::ClassLoaderRow>>,
     places: Option<Arc<PlacesOfDump>>,
 }
 
-impl<'a> Dump<'a> {
-    fn new(opened: Opened<'a>) -> Self {
+impl<'a> DumpData<'a> {
+    fn new(opened: MeasuredDump<'a>) -> Self {
         let (heap, graph) = match opened {
-            Opened::Summary(heap) => (heap, None),
-            Opened::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
+            MeasuredDump::Summary(heap) => (heap, None),
+            MeasuredDump::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
         };
         Self {
             heap,
@@ -196,7 +196,7 @@ impl<'a> Dump<'a> {
             Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
             Measure::Growth(Growing::Place(_)) => {
                 let places = self.places()?;
-                Ok(Measured::new(0, places.places.reachable_bytes).with(Found::Places(places)))
+                Ok(Measured::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
             }
             Measure::Growth(Growing::Heap(scope)) => {
                 Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
@@ -204,8 +204,8 @@ impl<'a> Dump<'a> {
             Measure::Growth(Growing::Classes(pattern, scope)) => {
                 let measured = self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)?;
                 Ok(match measured.found {
-                    Found::NoMatch { .. } => measured,
-                    _ => measured.with(Found::Classes(self.class_bytes(*scope))),
+                    MeasureDetails::NoMatch { .. } => measured,
+                    _ => measured.with(MeasureDetails::Classes(self.class_bytes(*scope))),
                 })
             }
             Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
@@ -245,7 +245,7 @@ impl<'a> Dump<'a> {
         matching.map(|(number, _)| number).collect()
     }
 
-    fn no_match(&self, pattern: &ClassPattern) -> Found {
+    fn no_match(&self, pattern: &ClassPattern) -> MeasureDetails {
         no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
     }
 
@@ -255,15 +255,17 @@ impl<'a> Dump<'a> {
         pattern: &ClassPattern,
         classes: &[ClassNumber],
         figure: impl Fn(ClassNumber) -> u64,
-    ) -> Found {
+    ) -> MeasureDetails {
         // The first, if several are equal.
         let most =
             classes.iter().rev().map(|class| (figure(*class), *class)).max_by_key(|(figure, _)| *figure);
         let Some((amount, class)) = most else { return self.no_match(pattern) };
         let of = classes.iter().filter(|class| figure(**class) > 0).count() as u64;
         match self.summary.class(class) {
-            Some(row) if of > 1 => Found::Most { name: self.summary.class_name(row).to_owned(), amount, of },
-            _ => Found::Nothing,
+            Some(row) if of > 1 => {
+                MeasureDetails::Most { name: self.summary.class_name(row).to_owned(), amount, of }
+            }
+            _ => MeasureDetails::Nothing,
         }
     }
 
@@ -315,10 +317,12 @@ impl<'a> Dump<'a> {
 
     fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
         let graph = self.graph()?.0;
-        let selection = Selection { text: pattern.text().to_owned(), what: What::Classes(pattern.clone()) };
+        let selection =
+            Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
         let objects = selection.objects(self.summary, graph);
-        let retained = retained::retained(graph, &objects).retained_bytes;
-        let found = if self.matching(pattern).is_empty() { self.no_match(pattern) } else { Found::Nothing };
+        let retained = retained_of_set::retained(graph, &objects).retained_bytes;
+        let found =
+            if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
     }
 
@@ -327,7 +331,7 @@ impl<'a> Dump<'a> {
             return Ok(places.clone());
         }
         let (graph, bytes) = self.graph()?;
-        let places = Arc::new(PlacesOfDump::new(Places::new(self.heap, graph, bytes)?));
+        let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.heap, graph, bytes)?));
         self.places = Some(places.clone());
         Ok(places)
     }
@@ -336,21 +340,22 @@ impl<'a> Dump<'a> {
         let (graph, bytes) = self.graph()?;
         let rows = self.loaders.take().unwrap_or_else(|| {
             let objects = ObjectReader::new(self.summary, graph, bytes);
-            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
+            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), LoaderOrder::default())
         });
-        let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));
-        let is_meant = |row: &&loaders::Row| {
+        let class =
+            |row: &loaders::ClassLoaderRow| Some(self.summary.class_name(self.summary.class(row.class?)?));
+        let is_meant = |row: &&loaders::ClassLoaderRow| {
             let names = [class(row), row.label.as_deref()];
             pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
         };
-        let is_counted = |row: &&loaders::Row| match scope {
+        let is_counted = |row: &&loaders::ClassLoaderRow| match scope {
             Scope::All => true,
             Scope::Reachable => row.retained_bytes.is_some(),
             Scope::Unreachable => row.retained_bytes.is_none(),
         };
         let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
         let is_loader = |class: ClassNumber| loaders.contains(class);
-        let meant: Vec<&loaders::Row> =
+        let meant: Vec<&loaders::ClassLoaderRow> =
             rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
         let count = meant.iter().copied().filter(is_counted).count() as u64;
         let found = match pattern {
@@ -358,7 +363,7 @@ impl<'a> Dump<'a> {
                 let names = rows.iter().filter_map(class);
                 no_class(pattern, suggestions::class_names_of(names, pattern.text()))
             }
-            _ => Found::Nothing,
+            _ => MeasureDetails::Nothing,
         };
         self.loaders = Some(rows);
         Ok(Measured::new(count, 0).with(found))
@@ -388,9 +393,9 @@ impl<'a> Dump<'a> {
             }
         }
         let found = match (most, pattern) {
-            (Some((name, amount)), _) => Found::Most { name: name.to_owned(), amount, of: names },
+            (Some((name, amount)), _) => MeasureDetails::Most { name: name.to_owned(), amount, of: names },
             (None, Some(pattern)) if self.matching(pattern).is_empty() => self.no_match(pattern),
-            (None, _) => Found::Nothing,
+            (None, _) => MeasureDetails::Nothing,
         };
         Ok(Measured::new(amount, 0).with(found))
     }
@@ -400,7 +405,7 @@ impl<'a> Dump<'a> {
         let (graph, bytes) = self.graph()?;
         let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
         let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
-        Ok(Measured::new(amount, leaks.reachable_bytes).with(Found::Suspects(Arc::new(leaks))))
+        Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
     }
 
     /// Computes all kinds of waste that rules need.
@@ -409,20 +414,20 @@ impl<'a> Dump<'a> {
             Measure::Waste(kind) => Some(kind),
             _ => None,
         });
-        let kinds: Vec<Option<Kind>> = asked.collect();
+        let kinds: Vec<Option<WasteKind>> = asked.collect();
         if kinds.is_empty() {
             return Ok(());
         }
         let (graph, bytes) = self.graph()?;
         // `None`, a rule without a kind, needs all kinds.
-        let all: Option<Vec<Kind>> = kinds.into_iter().collect();
+        let all: Option<Vec<WasteKind>> = kinds.into_iter().collect();
         let question =
-            waste::Question { kinds: all.unwrap_or_default(), group_by: GroupBy::Field, examples: 0 };
+            waste::WasteQuery { kinds: all.unwrap_or_default(), group_by: FieldGroupBy::Field, examples: 0 };
         self.waste = Some(waste::waste(self.heap, graph, bytes, &question)?);
         Ok(())
     }
 
-    fn wasted(&self, kind: Option<Kind>) -> io::Result<Measured> {
+    fn wasted(&self, kind: Option<WasteKind>) -> io::Result<Measured> {
         let Some(waste) = &self.waste else { return Err(io::Error::other(NO_GRAPH)) };
         let amount = match kind {
             None => waste.wasted_bytes,

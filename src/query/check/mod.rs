@@ -10,13 +10,13 @@ mod measure;
 mod places;
 
 pub use growth::Comparison;
-pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
+pub use limits::{Bound, Limit, Percent, Range, RuleLimits};
+pub use measure::{LeftOut, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
 pub use places::PlacesOfDump;
 
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
-use crate::waste::Kind;
+use crate::waste::WasteKind;
 
 /// Severity of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub enum Measure {
     /// Retained size of the largest leak suspect.
     Suspects,
     /// Wasted bytes: of one kind, or of all kinds together.
-    Waste(Option<Kind>),
+    Waste(Option<WasteKind>),
     /// Size retained together by the places whose text matches a pattern: `static SESSIONS of *`.
     Place(String),
     /// Increase over the baseline.
@@ -158,7 +158,7 @@ pub struct Rule {
     /// Measured quantity.
     pub measure: Measure,
     /// Allowed range.
-    pub limits: Limits,
+    pub limits: RuleLimits,
     /// `true` if the rule can pass although nothing in the dump has the requested name. Otherwise it fails: a
     /// misspelled name would be a gate that is always open.
     pub is_optional: bool,
@@ -197,7 +197,7 @@ impl Rule {
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
-        let is_missing = !self.is_optional && matches!(measured.found, Found::NoMatch { .. });
+        let is_missing = !self.is_optional && matches!(measured.found, MeasureDetails::NoMatch { .. });
         let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
         Verdict { status, limit, fails_by_name: is_kept && is_missing }
     }

@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Found, LeftOut, Measured, Named};
+use super::{LeftOut, MeasureDetails, Measured, NamedKind};
 use crate::classes::suggestions;
-use crate::compare::places::{Aligned, Places};
+use crate::compare::places::{Aligned, DumpPlaces};
 use crate::objects::selection::glob_matches;
 
 /// Maximum number of place names compared with a pattern that matches none.
@@ -13,12 +13,12 @@ const MAX_NAMES: usize = 10_000;
 /// Places of a dump, plain and as a tree.
 #[derive(Debug, Clone)]
 pub struct PlacesOfDump {
-    pub(super) places: Places,
+    pub(super) places: DumpPlaces,
     named: NamedPlaces,
 }
 
 impl PlacesOfDump {
-    pub(super) fn new(places: Places) -> Self {
+    pub(super) fn new(places: DumpPlaces) -> Self {
         let named = NamedPlaces::new(&[&places]);
         Self { places, named }
     }
@@ -37,7 +37,7 @@ impl PlacesOfDump {
         let sum = matching.iter().fold(0, |sum: i64, one| sum.saturating_add(one.amount));
         // The first, if several are equal.
         let most = matching.iter().rev().max_by_key(|one| one.amount);
-        let most = most.map(|most| Found::Most {
+        let most = most.map(|most| MeasureDetails::Most {
             name: most.name.clone(),
             amount: most.amount.unsigned_abs(),
             of: matching.len() as u64,
@@ -49,13 +49,13 @@ impl PlacesOfDump {
         }
     }
 
-    fn no_match(&self, pattern: &str) -> Found {
+    fn no_match(&self, pattern: &str) -> MeasureDetails {
         let named = self.named.like(pattern);
         let texts: Vec<String> = named.places().take(MAX_NAMES).map(|place| named.text(place)).collect();
         let suggestions =
             suggestions::names_like(pattern.trim_matches('*'), texts.iter().map(String::as_str));
         let suggestions = suggestions.into_iter().map(str::to_owned).collect();
-        Found::NoMatch { named: Named::Place, pattern: pattern.to_owned(), suggestions }
+        MeasureDetails::NoMatch { named: NamedKind::Place, pattern: pattern.to_owned(), suggestions }
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Matching {
 }
 
 impl NamedPlaces {
-    pub(super) fn new(dumps: &[&Places]) -> Self {
+    pub(super) fn new(dumps: &[&DumpPlaces]) -> Self {
         let whole = Aligned::with_all_keys(dumps);
         match whole.telling() {
             Some((telling, told_at)) => Self { whole: Some(whole), told_at, telling },

@@ -9,13 +9,13 @@ use std::io;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::loaders::{Duplicate, Row, SortBy};
-use crate::dominators::retained::tops;
-use crate::dominators::retained_sets::{self, SetRetained, Sets};
+use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
+use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
+use crate::dominators::retained_of_set::tops;
 use crate::objects::class_set::ClassSet;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
-use crate::paths::steps::{RootView, Step, View};
+use crate::paths::steps::{ObjectStep, RootView, View};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -45,7 +45,7 @@ pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderRow {
     /// Figures of the loader alone.
-    pub row: Row,
+    pub row: ClassLoaderRow,
     /// Size retained together by the loader, its classes and their instances; `None` if none of them is reachable, and
     /// for loaders that live as long as the process.
     pub with_classes: Option<SetRetained>,
@@ -63,7 +63,7 @@ impl LoaderRow {
 
 /// Loaders that define classes of the same names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct LoaderSet {
     /// Loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
     /// order of objects.
     pub loaders: Vec<ObjectId>,
@@ -83,7 +83,7 @@ pub struct Loaders {
     /// Loaders in the requested order.
     pub rows: Vec<LoaderRow>,
     /// Groups of two or more loaders, largest retained size first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<LoaderSet>,
 }
 
 /// Finds groups of loaders and computes the joint retained size of each loader, and of each group, with everything
@@ -94,8 +94,8 @@ pub struct Loaders {
 pub fn with_classes(
     summary: &Summary,
     graph: &ObjectGraph,
-    rows: Vec<Row>,
-    sort_by: SortBy,
+    rows: Vec<ClassLoaderRow>,
+    sort_by: LoaderOrder,
 ) -> io::Result<Loaders> {
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
@@ -109,7 +109,7 @@ pub fn with_classes(
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
     let sets = sets(summary, graph, &of_loader, count);
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
     for (row, retained) in all.iter_mut().zip(of_loaders) {
         row.with_classes = Some(*retained).filter(|retained| retained.objects > 0);
@@ -118,7 +118,7 @@ pub fn with_classes(
         group.retained = *retained;
     }
     sort_groups(&mut groups, &mut all);
-    if sort_by == SortBy::Retained {
+    if sort_by == LoaderOrder::Retained {
         let figure = |row: &LoaderRow| row.retained_bytes().map_or(0, |bytes| bytes.saturating_add(1));
         all.sort_rows_by_key(|row| (Reverse(figure(row)), row.row.id));
     }
@@ -129,7 +129,7 @@ pub fn with_classes(
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeGroup {
     /// Group of loaders.
-    pub(crate) group: Group,
+    pub(crate) group: LoaderSet,
     /// Positions of its loaders, classes and instances that no other of them dominates, ascending.
     pub(crate) tops: Vec<TreePosition>,
     /// Retained size of each loader's set by the dominator tree alone, largest first.
@@ -152,7 +152,11 @@ pub(crate) fn large_groups(
     let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let row = |id| LoaderRow { row: Row { id, ..Row::default() }, with_classes: None, group: None };
+    let row = |id| LoaderRow {
+        row: ClassLoaderRow { id, ..ClassLoaderRow::default() },
+        with_classes: None,
+        group: None,
+    };
     let mut all: Vec<LoaderRow> = ids.into_iter().map(row).collect();
     let mut groups = groups(summary, &mut all);
     groups.retain(|group| group.loaders.len() >= least_loaders);
@@ -175,7 +179,7 @@ pub(crate) fn large_groups(
         of_loader.extend(found.group.loaders.iter().map(|loader| (*loader, vec![set])));
     }
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let retained = retained_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
+    let retained = retained_of_many_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
     for (found, retained) in found.iter_mut().zip(retained) {
         found.group.retained = retained;
     }
@@ -186,7 +190,7 @@ pub(crate) fn large_groups(
 }
 
 /// Returns the members by group and loader: the loader, its classes and their instances.
-fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<Vec<ObjectIndex>>> {
+fn members(summary: &Summary, graph: &ObjectGraph, groups: &[LoaderSet]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, group) in groups.iter().enumerate() {
         of_loader.extend(group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
@@ -244,7 +248,7 @@ fn sets(
 }
 
 /// Groups loaders whose classes have the same names. Array classes are ignored, since they depend on the code that ran.
-fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
+fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<LoaderSet> {
     let mut classes: FxHashMap<ObjectId, Vec<(&str, ClassNumber)>> = FxHashMap::default();
     for (number, class) in summary.numbered_classes().filter(|(_, class)| class.is_dumped()) {
         let (name, loader) = (summary.class_name(class), class.loader.into());
@@ -263,7 +267,7 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     let mut same: Vec<Vec<usize>> = same.into_values().filter(|rows| rows.len() > 1).collect();
     same.sort_unstable();
     for members in same {
-        let mut group = Group::default();
+        let mut group = LoaderSet::default();
         for at in members {
             let Some(row) = rows.get_mut(at) else { continue };
             row.group = Some(groups.len());
@@ -280,8 +284,8 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
 }
 
 /// Sorts groups by retained size, largest first.
-fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
-    let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
+fn sort_groups(groups: &mut Vec<LoaderSet>, rows: &mut [LoaderRow]) {
+    let mut order: Vec<(usize, LoaderSet)> = std::mem::take(groups).into_iter().enumerate().collect();
     order.sort_rows_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
     let places: FxHashMap<usize, usize> =
         order.iter().enumerate().map(|(now, (was, _))| (*was, now)).collect();
@@ -335,7 +339,7 @@ pub fn duplicate_names(
             retained: None,
         });
     }
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
@@ -350,7 +354,7 @@ pub struct Why {
     /// Root where the path starts.
     pub root: RootView,
     /// Objects of the path.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ObjectStep>,
     /// `left_out`: number of objects omitted from the middle, and the step after which they were omitted.
     pub left_out: (usize, usize),
     /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long

@@ -7,7 +7,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
-use crate::objects::selection::with_digits_of;
+use crate::objects::object_id::with_digits_of;
 
 /// Maximum number of suggested names.
 const MAX_NAMES: usize = 5;

@@ -11,10 +11,10 @@ use crate::strings::contents;
 
 pub mod classes;
 mod growth;
-pub mod names;
 pub mod places;
 pub mod properties;
-pub mod roots;
+pub mod root_counts;
+pub mod stable_names;
 pub mod strings;
 pub mod threads;
 pub mod trend;

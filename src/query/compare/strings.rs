@@ -9,7 +9,9 @@ use std::io;
 
 use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
-use crate::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
+use crate::strings::{
+    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows, Totals,
+};
 use hprof_index::ObjectGraph;
 use hprof_index::model::summary::Summary;
 
@@ -17,7 +19,7 @@ use super::{Change, Status};
 
 /// A dump from which Strings are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Dump<'a> {
+pub struct StringsDump<'a> {
     /// Summary of the dump.
     pub summary: &'a Summary,
     /// Graph of the dump.
@@ -28,8 +30,8 @@ pub struct Dump<'a> {
 
 /// Strings of one dump, by text.
 #[derive(Debug)]
-pub struct Census {
-    answer: Answer,
+pub struct StringCensus {
+    answer: StringReport,
     basis: Basis,
 }
 
@@ -44,19 +46,19 @@ pub enum Keep {
 
 /// A row of a comparison: a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct StringChange {
     /// Status of the row.
     pub status: Status,
     /// Number of Strings with the text.
     pub count: Change,
     /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
     pub total_bytes: Change,
-    place: Place,
+    place: RowSource,
 }
 
 /// Source of a row: the new dump if it has the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowSource {
     Old(usize),
     New(usize),
 }
@@ -65,15 +67,15 @@ enum Place {
 #[derive(Debug)]
 pub struct Compared {
     /// Rows, largest growth of the copies' size first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StringChange>,
     /// Number of selected rows before `top` was applied.
     pub matching: u64,
     /// Number of rows that differ between the dumps.
     pub changed: u64,
     /// Totals over all Strings of the old dump and of the new one.
     pub totals: [Totals; 2],
-    old: Answer,
-    new: Answer,
+    old: StringReport,
+    new: StringReport,
 }
 
 /// Contents of a row's Strings.
@@ -87,25 +89,25 @@ pub struct Text {
     pub length: u64,
 }
 
-impl<'a> Dump<'a> {
+impl<'a> StringsDump<'a> {
     fn objects(self) -> ObjectReader<'a> {
         ObjectReader::new(self.summary, self.graph, self.bytes)
     }
 }
 
-impl Census {
+impl StringCensus {
     /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per String.
-    pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
+    pub fn new(dump: StringsDump<'_>, other: Option<&Self>) -> io::Result<Self> {
         let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
-        let question = Question {
+        let question = StringQuery {
             pattern: None,
             lengths: 0..=u64::MAX,
             live: false,
-            rows: Rows::Duplicates,
-            sort_by: SortBy::Address,
+            rows: StringRows::Duplicates,
+            sort_by: StringOrder::Address,
             top: None,
         };
         let answer = strings::strings_on(&basis, dump.summary, dump.graph, dump.bytes, &question)?;
@@ -113,7 +115,12 @@ impl Census {
     }
 
     /// Matches an old dump and a new one. Ties are in the order of the first copies.
-    pub fn compare(old: (Self, Dump<'_>), new: (Self, Dump<'_>), keep: Keep, top: Option<usize>) -> Compared {
+    pub fn compare(
+        old: (Self, StringsDump<'_>),
+        new: (Self, StringsDump<'_>),
+        keep: Keep,
+        top: Option<usize>,
+    ) -> Compared {
         let ((old, before), (new, after)) = (old, new);
         let (before, after) = (before.objects(), after.objects());
         let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
@@ -133,15 +140,15 @@ impl Census {
         let mut places = (0, 0);
         let rows = all.iter().map(|copies| {
             let next = if copies.is_in_new() { &mut places.1 } else { &mut places.0 };
-            let place = if copies.is_in_new() { Place::New(*next) } else { Place::Old(*next) };
+            let place = if copies.is_in_new() { RowSource::New(*next) } else { RowSource::Old(*next) };
             *next += 1;
-            Row { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
+            StringChange { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
         });
         let rows = rows.collect();
         let totals = [old.answer.totals, new.answer.totals];
         let only_old = all.iter().filter(|copies| !copies.is_in_new());
         let (old, new) =
-            (old.answer.of_copies(only_old, Which::Old), new.answer.of_copies(all.iter(), Which::New));
+            (old.answer.of_copies(only_old, DumpSide::Old), new.answer.of_copies(all.iter(), DumpSide::New));
         Compared { rows, matching, changed, totals, old, new }
     }
 }
@@ -163,25 +170,25 @@ fn status(copies: &Copies) -> Status {
 
 /// Reader of the texts of rows.
 #[derive(Debug)]
-pub struct Texts<'a> {
-    old: Reader<'a>,
-    new: Reader<'a>,
+pub struct ChangeReader<'a> {
+    old: StringReader<'a>,
+    new: StringReader<'a>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> ChangeReader<'a> {
     /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
-    pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
-        let reader = |dump: Dump<'a>, answer: &'a Answer| {
-            Reader::new(dump.summary, dump.graph, dump.bytes, answer, (Rows::Strings, most))
+    pub fn new(found: &'a Compared, old: StringsDump<'a>, new: StringsDump<'a>, most: usize) -> Self {
+        let reader = |dump: StringsDump<'a>, answer: &'a StringReport| {
+            StringReader::new(dump.summary, dump.graph, dump.bytes, answer, (StringRows::Strings, most))
         };
         Self { old: reader(old, &found.old), new: reader(new, &found.new) }
     }
 
     /// Returns the text of a row.
-    pub fn text(&self, row: &Row) -> Text {
+    pub fn text(&self, row: &StringChange) -> Text {
         let found = match row.place {
-            Place::Old(number) => self.old.row(number),
-            Place::New(number) => self.new.row(number),
+            RowSource::Old(number) => self.old.row(number),
+            RowSource::New(number) => self.new.row(number),
         };
         let (text, is_cut, length) = found.map(|row| (row.text, row.is_cut, row.length)).unwrap_or_default();
         Text { text, is_cut, length }

@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use super::classes::{Census, Key};
-use super::places::{Aligned, Places, explained, explained_of, least_of};
+use super::classes::{ClassCensus, ComparedKey};
+use super::places::{Aligned, DumpPlaces, explained, explained_of, least_of};
 use super::{Change, Growth};
 use crate::sorting::SortRows;
 
 /// Figures of a class or a place, by dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct TrendRow {
     /// Key of the class or package.
-    pub key: Option<Key>,
+    pub key: Option<ComparedKey>,
     /// Labels of the place, from the top.
     pub labels: Vec<String>,
     /// The place on one line.
@@ -26,7 +26,7 @@ pub struct Row {
     pub growth: Option<Growth>,
 }
 
-impl Row {
+impl TrendRow {
     /// Returns the growth in bytes from the first dump to the last.
     pub fn delta(&self) -> i64 {
         ends(&self.bytes).delta()
@@ -70,14 +70,14 @@ impl Least {
 
 /// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum TrendFilter {
     /// Rows that grow in every step, and rows that have stopped growing.
     Growing,
     /// All rows that change.
     All,
 }
 
-impl Which {
+impl TrendFilter {
     fn contains(self, growth: Option<Growth>) -> bool {
         match (self, growth) {
             (_, None) => false,
@@ -89,14 +89,14 @@ impl Which {
 
 /// Computes rows by class, with figures in the order of the dumps. `least` overrides the minimum change from the first
 /// dump to the last.
-pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
     let least = Least::new(least, &heaps);
-    let keys: FxHashSet<&Key> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
-    let row = |key: &Key| {
+    let keys: FxHashSet<&ComparedKey> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
+    let row = |key: &ComparedKey| {
         let figures = || dumps.iter().map(|dump| dump.rows.get(key).copied().unwrap_or_default());
         let bytes: Vec<u64> = figures().map(|figures| figures.shallow_bytes).collect();
-        Row {
+        TrendRow {
             key: Some(key.clone()),
             labels: Vec::new(),
             text: String::new(),
@@ -106,12 +106,12 @@ pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>,
         }
     };
     let is_told =
-        |row: &Row| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
+        |row: &TrendRow| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
     (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
 }
 
 /// Computes rows by place, with figures in the order of the dumps; see [`classes`].
-pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
     let least = Least::new(least, &heaps);
     let aligned = Aligned::new(dumps);
@@ -119,7 +119,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
         .into_iter()
         .flat_map(|growth| explained_of(&aligned, least.of(Some(growth)), growth))
         .collect();
-    if which == Which::All {
+    if which == TrendFilter::All {
         found.extend(explained(&aligned, least.others));
     }
     // Of several places that contain one another, only the first is reported.
@@ -136,7 +136,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     let row = |place: u32| {
         let figures = || (0..aligned.dumps()).map(|dump| aligned.figures(dump, place));
         let bytes: Vec<u64> = figures().map(|figures| figures.retained_bytes).collect();
-        Row {
+        TrendRow {
             key: None,
             labels: aligned.labels(place),
             text: aligned.text(place),
@@ -150,9 +150,9 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
 }
 
 /// Sorts rows that continue to grow first, then by growth.
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+fn sorted(mut rows: Vec<TrendRow>) -> Vec<TrendRow> {
     rows.sort_rows_by(|a, b| {
-        let order = |row: &Row| (row.growth, Reverse(row.delta()));
+        let order = |row: &TrendRow| (row.growth, Reverse(row.delta()));
         order(a).cmp(&order(b)).then_with(|| (&a.key, &a.labels).cmp(&(&b.key, &b.labels)))
     });
     rows

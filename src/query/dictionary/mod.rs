@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Type of the values of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A text.
     Text,
     /// An object ID.
@@ -43,20 +43,20 @@ pub struct Name {
     /// Key in JSON, and name of the column in CSV, SQL and exported tables.
     pub key: &'static str,
     /// Type of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Meaning: unit, and what is counted.
     pub meaning: &'static str,
 }
 
 /// Key of a column: a name, optionally within a record or of one side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct ColumnKey {
     /// Full key: `total.retained_bytes_delta`.
     pub text: Cow<'static, str>,
     /// Name.
     pub name: Name,
     /// Type; that of a difference is signed.
-    pub kind: Kind,
+    pub kind: ValueKind,
 }
 
 /// One of two compared files, or the difference.
@@ -81,7 +81,7 @@ impl Side {
     }
 }
 
-impl From<Name> for Key {
+impl From<Name> for ColumnKey {
     fn from(name: Name) -> Self {
         Self { text: Cow::Borrowed(name.key), name, kind: name.kind }
     }
@@ -89,14 +89,14 @@ impl From<Name> for Key {
 
 impl Name {
     /// Returns the key of a name within a record of this name.
-    pub fn dot(self, inner: impl Into<Key>) -> Key {
-        debug_assert!(matches!(self.kind, Kind::Record | Kind::Any), "{} is no record", self.key);
+    pub fn dot(self, inner: impl Into<ColumnKey>) -> ColumnKey {
+        debug_assert!(matches!(self.kind, ValueKind::Record | ValueKind::Any), "{} is no record", self.key);
         let inner = inner.into();
-        Key { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
+        ColumnKey { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
     }
 
     /// Returns the key of this name within a record, or on its own.
-    pub fn within(self, record: Option<Self>) -> Key {
+    pub fn within(self, record: Option<Self>) -> ColumnKey {
         match record {
             Some(record) => record.dot(self),
             None => self.into(),
@@ -104,26 +104,26 @@ impl Name {
     }
 
     /// Returns the key of one value of an enumeration within a record of counts by that enumeration.
-    pub fn count(self, value: &str) -> Key {
-        Key { text: format!("{}.{value}", self.key).into(), name: self, kind: Kind::Integer }
+    pub fn count(self, value: &str) -> ColumnKey {
+        ColumnKey { text: format!("{}.{value}", self.key).into(), name: self, kind: ValueKind::Integer }
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn of(self, side: Side) -> Key {
-        Key::from(self).of(side)
+    pub fn of(self, side: Side) -> ColumnKey {
+        ColumnKey::from(self).of(side)
     }
 }
 
-impl Key {
+impl ColumnKey {
     /// Creates a key that the user or the dump chose: a column of a query, a field of a class.
-    pub fn chosen(text: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
+    pub fn chosen(text: impl Into<Cow<'static, str>>, kind: ValueKind) -> Self {
         Self { text: text.into(), name: names::CELL, kind }
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
     pub fn of(self, side: Side) -> Self {
         let kind = match self.kind {
-            Kind::Integer if side == Side::Delta => Kind::Signed,
+            ValueKind::Integer if side == Side::Delta => ValueKind::Signed,
             kind => kind,
         };
         Self { text: format!("{}_{}", self.text, side.suffix()).into(), kind, ..self }
@@ -142,14 +142,14 @@ const fn lower<const N: usize>(name: &str) -> [u8; N] {
     key
 }
 
-/// Declares names of one topic: `NAME: Kind, "meaning";`, with `as "key"` where another name has the key too.
+/// Declares names of one topic: `NAME: ValueKind, "meaning";`, with `as "key"` where another name has the key too.
 macro_rules! names {
     ($($name:ident $(as $key:literal)?: $kind:ident, $meaning:literal;)*) => {
         $(
             #[doc = $meaning]
             pub const $name: super::Name = super::Name {
                 key: names!(@key $name $($key)?),
-                kind: super::Kind::$kind,
+                kind: super::ValueKind::$kind,
                 meaning: $meaning,
             };
         )*
@@ -215,10 +215,14 @@ mod tests {
             let is = |prefix: &str| name.key.starts_with(prefix);
             let ends = |suffix: &str| name.key.ends_with(suffix);
             assert!(name.key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", name.key);
-            assert_eq!(name.kind == Kind::Boolean, is("is_"), "{}: booleans begin with is_", name.key);
-            assert!(!ends("_bytes") || name.kind == Kind::Integer, "{}: sizes are integers", name.key);
-            assert!(!ends("_percent") || name.kind == Kind::Float, "{}: shares are numbers", name.key);
-            assert!(!ends("_object") || is("is_") || name.kind == Kind::Id, "{}: objects are IDs", name.key);
+            assert_eq!(name.kind == ValueKind::Boolean, is("is_"), "{}: booleans begin with is_", name.key);
+            assert!(!ends("_bytes") || name.kind == ValueKind::Integer, "{}: sizes are integers", name.key);
+            assert!(!ends("_percent") || name.kind == ValueKind::Float, "{}: shares are numbers", name.key);
+            assert!(
+                !ends("_object") || is("is_") || name.kind == ValueKind::Id,
+                "{}: objects are IDs",
+                name.key
+            );
             assert!(!name.meaning.is_empty() && !name.meaning.ends_with('.'), "{}", name.key);
         }
     }

@@ -19,7 +19,7 @@ use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
-use super::merged::{self, Merged, Node, NodeClass, Tops};
+use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
 use super::preorder::Start;
 
 /// Maximum depth of areas, so code that walks over them may recurse.
@@ -43,7 +43,7 @@ const MERGED_LEVELS: u32 = 12;
 
 /// Start and size of the view.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
+pub struct AreaQuery {
     /// Start of the view.
     pub start: Start,
     /// Maximum number of areas, including the first.
@@ -54,7 +54,7 @@ pub struct Question {
     pub max_depth: u32,
 }
 
-impl Default for Question {
+impl Default for AreaQuery {
     fn default() -> Self {
         Self { start: Start::Roots, max_areas: 1500, min_share: 0.0005, max_depth: 64 }
     }
@@ -67,7 +67,7 @@ impl Default for Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
     /// Objects of the area.
-    pub what: What,
+    pub what: AreaObjects,
     /// Retained size. For an object with a chain: that of the outermost object.
     pub retained_bytes: u64,
     /// Number of objects that would be freed with it, including those of `what`.
@@ -88,7 +88,7 @@ impl Area {
 
 /// Objects of an area.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum AreaObjects {
     /// All reachable objects: the start is the roots.
     All,
     /// One object, and the objects above that merely hold it.
@@ -133,7 +133,7 @@ pub struct ChainLink {
 }
 
 /// Computes the view. The first area represents the start, even if that retains nothing.
-pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &Question) -> Area {
+pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &AreaQuery) -> Area {
     let tree = &graph.tree;
     let all = match question.start {
         Start::Roots => tree.reachable_bytes(),
@@ -152,13 +152,13 @@ pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, questi
     };
     match question.start {
         Start::Roots => {
-            let figures = Figures {
+            let figures = AreaFigures {
                 retained_bytes: all,
                 retained_objects: u64::from(tree.reachable()),
                 shallow_bytes: 0,
                 own_objects: 0,
             };
-            picture.add(None, What::All, figures, Inside::Below(Start::Roots));
+            picture.add(None, AreaObjects::All, figures, Inside::Below(Start::Roots));
         }
         Start::Object(position) => picture.add_object(None, position),
     }
@@ -184,7 +184,7 @@ fn percent(bytes: u64, percent: u64) -> u64 {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Figures {
+struct AreaFigures {
     retained_bytes: u64,
     retained_objects: u64,
     shallow_bytes: u64,
@@ -214,7 +214,7 @@ struct Made {
 
 /// Some siblings and what they dominate, merged by class.
 struct MergedTree {
-    nodes: Vec<Node>,
+    nodes: Vec<MergedNode>,
     /// By node: the nodes immediately below, largest retained size first.
     children: Vec<Vec<usize>>,
     /// Dominator of the top nodes.
@@ -254,9 +254,9 @@ impl Picture<'_, '_> {
         self.max_areas.saturating_sub(self.made.len())
     }
 
-    fn add(&mut self, parent: Option<usize>, what: What, figures: Figures, inside: Inside) {
+    fn add(&mut self, parent: Option<usize>, what: AreaObjects, figures: AreaFigures, inside: Inside) {
         let depth = parent.and_then(|parent| self.made.get(parent)).map_or(0, |parent| parent.depth + 1);
-        let Figures { retained_bytes, retained_objects, shallow_bytes, own_objects } = figures;
+        let AreaFigures { retained_bytes, retained_objects, shallow_bytes, own_objects } = figures;
         let is_whole = matches!(inside, Inside::Whole) || retained_bytes <= shallow_bytes;
         if !is_whole && depth < self.max_depth {
             self.to_open.push((retained_bytes, Reverse(self.made.len())));
@@ -299,7 +299,7 @@ impl Picture<'_, '_> {
             at = largest;
             shallow_bytes = shallow_bytes.saturating_add(tree.shallow_bytes(at));
         }
-        let figures = Figures {
+        let figures = AreaFigures {
             retained_bytes,
             retained_objects: u64::from(tree.retained_objects(outermost)),
             shallow_bytes,
@@ -307,7 +307,7 @@ impl Picture<'_, '_> {
         };
         let ChainLink { id, class, represents } = self.link(at);
         let label = tree.object_at(at).and_then(|object| self.labels.label(object));
-        let what = What::Object { id, class, represents, label, chain };
+        let what = AreaObjects::Object { id, class, represents, label, chain };
         self.add(parent, what, figures, Inside::Below(Start::Object(at)));
     }
 
@@ -338,9 +338,13 @@ impl Picture<'_, '_> {
 
     /// Merges a part of the tree and returns the number of the result.
     fn add_merged_tree(&mut self, tops: Tops<'_>, parent: Option<ObjectId>) -> usize {
-        let question =
-            merged::Question { tops, levels: MERGED_LEVELS, top: None, min_retained_bytes: self.least };
-        self.merged.push(MergedTree::new(merged::merged_instances(self.graph, &question), parent));
+        let question = merged_by_class::MergedQuery {
+            tops,
+            levels: MERGED_LEVELS,
+            top: None,
+            min_retained_bytes: self.least,
+        };
+        self.merged.push(MergedTree::new(merged_by_class::merged_instances(self.graph, &question), parent));
         self.merged.len() - 1
     }
 
@@ -357,8 +361,8 @@ impl Picture<'_, '_> {
             NodeClass::Unknown => None,
         };
         let above = if node.parent.is_none() { merged.parent } else { None };
-        let what = What::Merged { class, objects: node.objects, parent: above };
-        let figures = Figures {
+        let what = AreaObjects::Merged { class, objects: node.objects, parent: above };
+        let figures = AreaFigures {
             retained_bytes: node.retained_bytes,
             retained_objects: node.retained_objects,
             shallow_bytes: node.shallow_bytes,
@@ -391,13 +395,13 @@ impl Picture<'_, '_> {
         let bytes = parent.area.retained_bytes.saturating_sub(bytes);
         let objects = parent.area.retained_objects.saturating_sub(objects);
         if bytes > 0 || objects > 0 {
-            let figures = Figures {
+            let figures = AreaFigures {
                 retained_bytes: bytes,
                 retained_objects: objects,
                 shallow_bytes: bytes,
                 own_objects: objects,
             };
-            self.add(Some(number), What::Others { objects }, figures, Inside::Whole);
+            self.add(Some(number), AreaObjects::Others { objects }, figures, Inside::Whole);
         }
     }
 
@@ -447,7 +451,7 @@ impl Picture<'_, '_> {
     fn assembled(mut self) -> Area {
         while let Some(Made { mut area, parent, .. }) = self.made.pop() {
             area.children.sort_rows_by_key(|child| {
-                (matches!(child.what, What::Others { .. }), Reverse(child.retained_bytes))
+                (matches!(child.what, AreaObjects::Others { .. }), Reverse(child.retained_bytes))
             });
             match parent.and_then(|parent| self.made.get_mut(parent)) {
                 Some(above) => above.area.children.push(area),
@@ -455,7 +459,7 @@ impl Picture<'_, '_> {
             }
         }
         Area {
-            what: What::All,
+            what: AreaObjects::All,
             retained_bytes: 0,
             retained_objects: 0,
             shallow_bytes: 0,

@@ -16,7 +16,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
 use super::preorder::{Preorder, Start};
-use crate::classes::histogram::{self, GroupBy, Groups};
+use crate::classes::histogram::{self, ClassGroups, HistogramGroupBy};
 use crate::objects::label::Labels;
 
 /// Number of positions per chunk.
@@ -26,7 +26,7 @@ const FEW: usize = 1 << 8;
 
 /// Start, order and limits of a listing.
 #[derive(Debug, Clone, Copy)]
-pub struct Question {
+pub struct ListingQuery {
     /// The start: the roots, or an object.
     pub start: Start,
     /// Maximum number of levels below the start.
@@ -39,7 +39,7 @@ pub struct Question {
 
 /// An object of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ListingRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -70,7 +70,7 @@ pub struct Listing {
 }
 
 /// Lists a part of the tree: objects in preorder, siblings by retained size, largest first.
-pub fn list(tree: &Tree, question: &Question) -> Listing {
+pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
     let mut listing = Listing::default();
     let (_, first_depth) = question.start.below(tree);
     let below = match question.start {
@@ -123,7 +123,7 @@ pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing
 }
 
 /// Lists these objects, none of which may dominate another, and what they dominate, largest first.
-pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Listing {
+pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &ListingQuery) -> Listing {
     let bytes = |position: &TreePosition| tree.retained_bytes(*position);
     let mut sorted: Vec<(Reverse<u64>, TreePosition)> =
         tops.iter().map(|position| (Reverse(bytes(position)), *position)).collect();
@@ -136,17 +136,21 @@ pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Lis
         ..Listing::default()
     };
     for (_, position) in sorted {
-        let below = Question { start: Start::Object(position), ..*question };
+        let below = ListingQuery { start: Start::Object(position), ..*question };
         listing.positions.extend(list(tree, &below).positions);
     }
     listing
 }
 
 /// Returns the row of the object at a position.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePosition, u32)) -> Option<Row> {
+pub fn row(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    (position, depth): (TreePosition, u32),
+) -> Option<ListingRow> {
     let tree = &graph.tree;
     let object = tree.object_at(position)?;
-    Some(Row {
+    Some(ListingRow {
         id: graph.objects.addresses.id_of(object)?,
         class: graph.objects.class(object),
         label: labels.label(object),
@@ -162,14 +166,14 @@ pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePos
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupRow {
     /// Class, package or loader, with the figures of these objects.
-    pub group: histogram::Row,
+    pub group: histogram::HistogramRow,
     /// Number of objects that would be freed with them, including themselves.
     pub retained_objects: u64,
 }
 
 /// Figures of a group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct GroupSum {
     objects: u64,
     shallow_bytes: u64,
     retained_bytes: u64,
@@ -181,27 +185,33 @@ struct Sum {
 ///
 /// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
 /// what static fields hold is not the JDK's.
-pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by: GroupBy) -> Vec<GroupRow> {
-    let mut groups = Groups::new(summary, group_by, &[]);
+pub fn group(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    starts: &[Start],
+    group_by: HistogramGroupBy,
+) -> Vec<GroupRow> {
+    let mut groups = ClassGroups::new(summary, group_by, &[]);
     // Objects of unknown class are a group of their own.
     let unknown = groups.rows.len();
-    groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
+    groups.rows.push(histogram::HistogramRow { group: unknown, ..histogram::HistogramRow::default() });
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
     // A few children are looked up one by one, rather than everything below.
     let parts =
         starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
-            Some(children) => vec![Part::Children(children)],
+            Some(children) => vec![Dominated::Children(children)],
             None => {
                 let (positions, depth) = start.below(&graph.tree);
                 let chunks = TreePosition::chunks(positions, chunk).into_iter();
-                chunks.map(|positions| Part::Depth { positions, depth }).collect()
+                chunks.map(|positions| Dominated::Depth { positions, depth }).collect()
             }
         });
-    let parts: Vec<Part> = parts.collect();
-    let none = || vec![Sum::default(); groups.rows.len()];
-    let java_lang_class = summary.java_lang_class().filter(|_| group_by != GroupBy::Class);
-    let loaders = if group_by == GroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
+    let parts: Vec<Dominated> = parts.collect();
+    let none = || vec![GroupSum::default(); groups.rows.len()];
+    let java_lang_class = summary.java_lang_class().filter(|_| group_by != HistogramGroupBy::Class);
+    let loaders =
+        if group_by == HistogramGroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
     let class_of = |object: ObjectIndex| {
         let class = graph.objects.class(object)?;
         let is_class_object = Some(class) == java_lang_class;
@@ -225,7 +235,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     let mut rows: Vec<GroupRow> = (groups.rows.into_iter().zip(sums))
         .filter(|(_, sum)| sum.objects > 0)
         .map(|(group, sum)| GroupRow {
-            group: histogram::Row {
+            group: histogram::HistogramRow {
                 instances: sum.objects,
                 shallow_bytes: sum.shallow_bytes,
                 retained_bytes: Some(sum.retained_bytes),
@@ -251,7 +261,7 @@ fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, Cla
 }
 
 /// Some of the objects that a start immediately dominates.
-enum Part {
+enum Dominated {
     /// The listed objects.
     Children(Vec<TreePosition>),
     /// All objects at a depth in a range of positions.
@@ -261,10 +271,10 @@ enum Part {
 /// Sums some objects.
 fn group_part(
     graph: &ObjectGraph,
-    groups: &Groups,
+    groups: &ClassGroups,
     class_of: impl Fn(ObjectIndex) -> Option<ClassNumber>,
-    part: Part,
-    sums: &mut [Sum],
+    part: Dominated,
+    sums: &mut [GroupSum],
 ) {
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
@@ -280,13 +290,13 @@ fn group_part(
         }
     };
     let (positions, depth) = match part {
-        Part::Children(children) => {
+        Dominated::Children(children) => {
             for child in children {
                 add(child, tree.retained_bytes(child), tree.retained_objects(child));
             }
             return;
         }
-        Part::Depth { positions, depth } => (positions, depth),
+        Dominated::Depth { positions, depth } => (positions, depth),
     };
     // The object at that depth that contains the current position: its position, and the shallow bytes from there on.
     let mut current: Option<(TreePosition, u64)> = None;

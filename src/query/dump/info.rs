@@ -11,7 +11,7 @@ use crate::classes::histogram::{all_bytes, objects_by_kind};
 
 /// General facts about a dump.
 #[derive(Debug, Clone)]
-pub struct Info {
+pub struct DumpInfo {
     /// Version of the format.
     pub version: Version,
     /// Size of an identifier in bytes.
@@ -100,11 +100,11 @@ pub struct Records {
 }
 
 /// Collects the general facts about a dump.
-pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
+pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
     let summary = heap.summary();
     let facts = summary.facts();
     let [strings, load_classes, frames, traces, start_threads] = summary.table_counts();
-    Info {
+    DumpInfo {
         version: summary.version(),
         id_bytes: facts.id_bytes,
         created_ms: facts.created_ms.get(),
@@ -153,7 +153,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
     }
 }
 
-impl Info {
+impl DumpInfo {
     /// Returns the JVM on one line: name, version and vendor, as far as the dump contains them.
     pub fn jvm(&self) -> Option<String> {
         let get =

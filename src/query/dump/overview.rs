@@ -13,14 +13,14 @@ use hprof_index::storage::id_map::IdSet;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, RootKind};
 
-use super::info::{self, Info};
+use super::info::{self, DumpInfo};
 use crate::classes::histogram;
 use crate::leaks::heap_facts::finalizer_queue;
 use crate::leaks::holders::{Holder, Holders};
 use crate::leaks::off_heap::{self, Buffers};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::ObjectReader;
-use crate::threads::{Thread, Threads};
+use crate::threads::{JavaThread, Threads};
 use crate::waste::estimate::{Estimate, estimate};
 
 /// Number of rows for the largest holders.
@@ -30,7 +30,7 @@ const LARGEST: usize = 5;
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// General facts about the dump.
-    pub info: Info,
+    pub info: DumpInfo,
     /// Number of reachable objects, and their bytes.
     pub reachable: (u64, u64),
     /// Number of unreachable objects, and their bytes.
@@ -42,7 +42,7 @@ pub struct Overview {
     /// Number of class loaders, without the boot loader.
     pub class_loaders: u64,
     /// Thread with an OutOfMemoryError, with its innermost frames.
-    pub out_of_memory: Option<Thread>,
+    pub out_of_memory: Option<JavaThread>,
     /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
     /// Facts that are or may be unusual.

@@ -8,7 +8,7 @@ use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::ObjectId;
 
 /// Field with the capacity of a queue.

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::GroupBy;
+use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
-use crate::dominators::merged::{self, Node, NodeClass, Question, Tops};
+use crate::dominators::merged_by_class::{self, MergedNode, MergedQuery, NodeClass, Tops};
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
 use crate::sorting::SortRows;
@@ -138,7 +138,7 @@ impl ChildKind {
 #[derive(Debug)]
 pub(super) struct Below<'a> {
     summary: &'a Summary,
-    nodes: Vec<Node>,
+    nodes: Vec<MergedNode>,
     /// For each node, and at the end for the tops: the nodes immediately below.
     children: Vec<Vec<usize>>,
 }
@@ -156,7 +156,7 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
         kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
         kind.classes.push((class, bytes));
     };
-    for row in listing::group(summary, graph, &starts, GroupBy::Class) {
+    for row in listing::group(summary, graph, &starts, HistogramGroupBy::Class) {
         let group = row.group;
         let Ok(class) = u32::try_from(group.group).map(ClassNumber) else { continue };
         if summary.java_lang_class() != Some(class) {
@@ -249,8 +249,8 @@ impl<'a> Below<'a> {
     /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
     pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Self {
         let question =
-            Question { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
-        let nodes = merged::merged(summary, graph, &question).nodes;
+            MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
+        let nodes = merged_by_class::merged(summary, graph, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(children) = children.get_mut(node.parent.unwrap_or(nodes.len())) {

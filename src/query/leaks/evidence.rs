@@ -7,14 +7,14 @@ use crate::objects::collections::{Collections, Forms};
 use crate::objects::reader::ObjectReader;
 use crate::objects::strength::{Excluded, Strength};
 use crate::paths::beyond_frames;
-use crate::paths::steps::{RootView, Step, View};
+use crate::paths::steps::{ObjectStep, RootView, View};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
-use super::Named;
+use super::NamedObject;
 use super::Suspect;
 use super::collection::{self, CollectionFacts};
 use super::contents::ChildKind;
@@ -41,7 +41,7 @@ pub struct Path {
     /// Root at which the path starts.
     pub root: RootView,
     /// Objects of the path, starting at the root.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ObjectStep>,
     /// `left_out`: number of objects omitted from the middle, and the number of `steps` before them.
     pub left_out: (usize, usize),
 }
@@ -81,7 +81,7 @@ pub struct Owner {
 
 /// A part of what a holder retains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct RetainedPart {
     /// Class of the objects; for class objects, the class that they represent.
     pub class: String,
     /// `true` for class objects.
@@ -96,7 +96,7 @@ pub struct Part {
     pub place: Option<Holder>,
 }
 
-impl Part {
+impl RetainedPart {
     /// Merges another part with the same place; returns whether it has.
     fn add(&mut self, other: &Self) -> bool {
         let (Some(place), Some(added)) = (&mut self.place, &other.place) else { return false };
@@ -137,10 +137,10 @@ impl<'a> Evidence<'a> {
         Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
     }
 
-    pub(super) fn named(&self, object: ObjectIndex) -> Named {
+    pub(super) fn named(&self, object: ObjectIndex) -> NamedObject {
         let class = self.graph.class_of_class_object(object);
         let name = class.and_then(|class| self.summary.class(class)).map(|row| self.summary.class_name(row));
-        Named {
+        NamedObject {
             object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: name.or_else(|| self.view.class_name(object)).map(str::to_owned),
             is_class_object: class.is_some(),
@@ -234,7 +234,7 @@ impl<'a> Evidence<'a> {
         holders: &Holders<'_>,
         base: TreePosition,
         children: &[ChildKind],
-    ) -> (Vec<Part>, Option<Vec<ClassShare>>) {
+    ) -> (Vec<RetainedPart>, Option<Vec<ClassShare>>) {
         let tree = &self.graph.tree;
         let few: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
         if few.len() > FEW_CHILDREN && children.first().is_some_and(|kind| kind.objects > 1) {
@@ -244,7 +244,7 @@ impl<'a> Evidence<'a> {
         let classes = self.summary.classes().len();
         let mut all = vec![Counts::default(); classes];
         let mut done = TreePosition(base.0.saturating_add(1));
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<RetainedPart> = Vec::new();
         let own = |position: TreePosition| position..TreePosition(position.0.saturating_add(1));
         let mut count = |positions: std::ops::Range<TreePosition>| {
             let counts = class_counts::count(self.graph, positions, classes);
@@ -258,7 +258,7 @@ impl<'a> Evidence<'a> {
             done = tree.end(position);
             let Some(object) = tree.object_at(position) else { continue };
             let named = self.named(object);
-            let part = Part {
+            let part = RetainedPart {
                 class: named.class.unwrap_or_default(),
                 is_class_object: named.is_class_object,
                 objects: 1,
@@ -278,8 +278,8 @@ impl<'a> Evidence<'a> {
 }
 
 /// Converts kinds of objects to parts.
-pub(super) fn kinds(children: &[ChildKind]) -> Vec<Part> {
-    let part = |kind: &ChildKind| Part {
+pub(super) fn kinds(children: &[ChildKind]) -> Vec<RetainedPart> {
+    let part = |kind: &ChildKind| RetainedPart {
         class: kind.class.clone(),
         is_class_object: kind.is_class_object,
         objects: kind.objects,
@@ -330,7 +330,7 @@ fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
     common.into_iter().any(|((_, is_own), _)| *is_own)
 }
 
-fn is_of_application(step: &Step) -> bool {
+fn is_of_application(step: &ObjectStep) -> bool {
     let class = match (&step.class, &step.label) {
         (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
         (class, _) => class.as_ref(),

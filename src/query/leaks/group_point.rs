@@ -15,7 +15,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::ScratchArena;
 
-use super::suspects::{Group, is_drop, share};
+use super::suspects::{CandidateGroup, is_drop, share};
 
 /// Percentage of the members whose paths must lead through an object for the walk to continue.
 const MOST_MEMBERS: u64 = 80;
@@ -39,7 +39,7 @@ pub(super) struct CommonPath {
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
-pub(super) fn common_paths(edges: &Edges<'_>, groups: &[Group]) -> io::Result<Vec<CommonPath>> {
+pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::Result<Vec<CommonPath>> {
     let mut paths = vec![CommonPath::default(); groups.len()];
     let objects: Vec<Vec<ObjectIndex>> = groups.iter().map(|group| objects(edges.graph, group)).collect();
     // Objects without a strong path are searched again through all references.
@@ -63,7 +63,7 @@ fn is_open(paths: &[CommonPath], at: usize) -> bool {
     paths.get(at).is_some_and(|path| path.members == 0)
 }
 
-fn objects(graph: &ObjectGraph, group: &Group) -> Vec<ObjectIndex> {
+fn objects(graph: &ObjectGraph, group: &CandidateGroup) -> Vec<ObjectIndex> {
     group.members.iter().filter_map(|position| graph.tree.object_at(*position)).collect()
 }
 

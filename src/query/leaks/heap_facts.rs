@@ -2,7 +2,7 @@
 
 use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
-use crate::threads::{Question, StackFrame, Thread, Threads};
+use crate::threads::{JavaThread, StackFrame, ThreadQuery, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
@@ -22,7 +22,7 @@ const FRAMES: usize = 32;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapFacts {
     /// Thread with an OutOfMemoryError, with its stack.
-    pub out_of_memory: Option<Thread>,
+    pub out_of_memory: Option<JavaThread>,
     /// Number of objects waiting for their finalizer; `None` if the dump does not contain it.
     pub finalizer_queue: Option<u64>,
     /// Innermost frame of the thread that runs finalizers.
@@ -49,7 +49,7 @@ pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> HeapFacts {
 /// Returns the innermost frame of the thread that runs finalizers.
 fn finalizer(threads: &Threads<'_>) -> Option<Frame> {
     let pattern = "Finalizer".parse().ok()?;
-    let question = Question { name: Some(pattern), depth: Some(1), ..Question::default() };
+    let question = ThreadQuery { name: Some(pattern), depth: Some(1), ..ThreadQuery::default() };
     let found = threads.find(&question);
     let mut rows = found.rows.iter().map(|row| threads.thread(row));
     let thread = rows.find(|thread| thread.name.as_deref() == Some("Finalizer"))?;

@@ -11,20 +11,20 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
-use crate::classes::histogram::{self, GroupBy};
+use crate::classes::histogram::{self, HistogramGroupBy};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Collection, Collections, Forms, Kind};
+use crate::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frame;
-use crate::threads::groups::{Group as ThreadGroup, LocalsOfClass};
-use crate::threads::{Question, Threads};
+use crate::threads::groups::{LocalsOfClass, ThreadGroup};
+use crate::threads::{ThreadQuery, Threads};
 
 use super::suspects::is_drop;
 
@@ -62,7 +62,7 @@ pub struct Holder {
     /// Size that would be freed.
     pub retained_bytes: u64,
     /// Field that holds the object.
-    pub field: Option<Field>,
+    pub field: Option<HolderField>,
     /// Main contents.
     pub held: Option<Held>,
     /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
@@ -82,7 +82,7 @@ impl Holder {
     pub(super) fn add(&mut self, other: &Self) -> bool {
         let is_same = self.field.is_some()
             && self.class == other.class
-            && self.field.as_ref().map(Field::key) == other.field.as_ref().map(Field::key);
+            && self.field.as_ref().map(HolderField::key) == other.field.as_ref().map(HolderField::key);
         if !is_same {
             return false;
         }
@@ -116,7 +116,7 @@ pub struct InOnePlace {
 
 /// Objects of a class that only roots dominate.
 #[derive(Debug)]
-struct Group {
+struct ClassMembers {
     members: u64,
     /// Sum of their retained sizes.
     sum: u64,
@@ -126,7 +126,7 @@ struct Group {
 
 /// Field that holds an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct HolderField {
     /// Name of the field.
     pub name: String,
     /// `true` for a static field.
@@ -137,7 +137,7 @@ pub struct Field {
     pub object: ObjectId,
 }
 
-impl Field {
+impl HolderField {
     /// Returns what the fields of several objects have in common.
     fn key(&self) -> (&str, &str) {
         (&self.name, &self.class)
@@ -198,23 +198,23 @@ impl<'a> Holders<'a> {
     }
 
     /// Returns the non-JDK classes with many objects that only roots dominate and that retain much together.
-    fn groups(&self) -> IdMap<ClassNumber, Group> {
+    fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
         let tree = &self.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
         let class_of = |position: TreePosition| self.graph.objects.class(tree.object_at(position)?);
-        let rows = listing::group(self.summary, self.graph, &[Start::Roots], GroupBy::Class);
+        let rows = listing::group(self.summary, self.graph, &[Start::Roots], HistogramGroupBy::Class);
         let large = rows.into_iter().map(|row| row.group).filter(|row| {
             row.instances >= MIN_MEMBERS
                 && row.retained_bytes.is_some_and(|bytes| bytes >= least)
                 && !names::is_of_jdk(&row.name)
         });
-        let group = |row: histogram::Row| {
+        let group = |row: histogram::HistogramRow| {
             let class = self.graph.objects.addresses.index_of(row.class_object?)?;
             let class = self.graph.class_of_class_object(class)?;
             // Positions are ordered by size, largest first.
             let first = tree.top().find(|position| class_of(*position) == Some(class))?;
             let (sum, most) = (row.retained_bytes?, tree.retained_bytes(first));
-            (most < sum / 2).then_some((class, Group { members: row.instances, sum, first }))
+            (most < sum / 2).then_some((class, ClassMembers { members: row.instances, sum, first }))
         };
         large.filter_map(group).collect()
     }
@@ -232,8 +232,11 @@ impl<'a> Holders<'a> {
         if count < MIN_MEMBERS || sum < least {
             return Vec::new();
         }
-        let groups =
-            threads.groups(&Question { has_locals: true, top: Some(MAX_FOLLOWED), ..Question::default() });
+        let groups = threads.groups(&ThreadQuery {
+            has_locals: true,
+            top: Some(MAX_FOLLOWED),
+            ..ThreadQuery::default()
+        });
         let large = groups.rows.iter().take_while(|group| group.retained_bytes >= least);
         let row = |group: &ThreadGroup| {
             let objects = group.objects.iter().filter_map(|id| self.graph.objects.addresses.index_of(*id));
@@ -365,7 +368,7 @@ impl<'a> Holders<'a> {
 
     fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
-        Some(collection).filter(|collection| collection.kind != Kind::Holder)
+        Some(collection).filter(|collection| collection.kind != CollectionKind::Holder)
     }
 
     /// Follows the object at a position down to its holder, and returns that with its position.
@@ -420,7 +423,7 @@ impl<'a> Holders<'a> {
 
     /// Returns the object to show for another, and the field that holds it: the collection that has an array, the
     /// wrapper of a collection.
-    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<Field>) {
+    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
         let mut shown = object;
         let mut field = self.field(shown);
         for _ in 0..MAX_WRAPPERS {
@@ -436,9 +439,9 @@ impl<'a> Holders<'a> {
 
     /// Returns the field that holds an object, preferring static fields, and fields of the application to those of the
     /// JDK.
-    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, Field)> {
+    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
-        let mut best: Option<(u8, ObjectIndex, Field)> = None;
+        let mut best: Option<(u8, ObjectIndex, HolderField)> = None;
         // If many objects hold it, its dominator must not be missed.
         let tree = &self.graph.tree;
         let dominator = tree.reachable_position(object).and_then(|position| tree.dominator(position));
@@ -469,7 +472,7 @@ impl<'a> Holders<'a> {
                     _ => continue,
                 };
                 if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
-                    let field = Field {
+                    let field = HolderField {
                         name: field_name.to_owned(),
                         is_static: rank == 0,
                         class: class.to_owned(),

@@ -35,12 +35,12 @@ use hprof_parser::ObjectId;
 use self::allocation::Allocation;
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
-use self::evidence::{ClassShare, Part, Paths};
+use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
-use self::reader::Reader;
-use self::suspects::{Chain, Group};
+use self::reader::EvidenceReader;
+use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
 
 /// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
@@ -54,14 +54,14 @@ const TOLD_LARGEST: usize = 5;
 
 /// Number of objects of a suspect: one or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SuspectKind {
     /// One object.
     Single,
     /// Objects of one class that only the roots dominate.
     Group,
 }
 
-impl Kind {
+impl SuspectKind {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Kind {
 
 /// Nature of a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum SuspectObject {
     /// An object that is none of the following.
     Instance,
     /// One or several class objects.
@@ -84,7 +84,7 @@ pub enum What {
     Thread,
 }
 
-impl What {
+impl SuspectObject {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl Verdict {
 
 /// Identification of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedObject {
     /// Object ID.
     pub object: ObjectId,
     /// Class of the object; for a class object, the class that it represents. `None` if it is not in the dump.
@@ -134,13 +134,13 @@ pub struct Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     /// One object, or several.
-    pub kind: Kind,
+    pub kind: SuspectKind,
     /// Nature of the suspect.
-    pub what: What,
+    pub what: SuspectObject,
     /// Verdict: whether memory accumulates there.
     pub verdict: Verdict,
     /// The object; for a group, the member with the largest retained size.
-    pub object: Named,
+    pub object: NamedObject,
     /// Number of objects.
     pub objects: u64,
     /// Shallow size in bytes.
@@ -148,16 +148,16 @@ pub struct Suspect {
     /// Retained size in bytes.
     pub retained_bytes: u64,
     /// Members of a group, largest retained size first; empty for a single suspect.
-    pub members: Vec<Named>,
+    pub members: Vec<NamedObject>,
     /// Class of the members of a group.
     pub group_class: Option<String>,
     /// Loader of the class, or for a class object, of the class that it represents. 0 is the boot loader.
     pub loader: ObjectId,
     /// The accumulation point.
-    pub point: Option<Named>,
+    pub point: Option<NamedObject>,
     /// Subject of the evidence: the accumulation point, or the first link of the chain that leads there; for a group,
     /// its accumulation point or the member with the largest retained size.
-    pub base: Named,
+    pub base: NamedObject,
     /// Size retained by the accumulation point, by the chain that leads to it, or by the group.
     pub accumulated_bytes: u64,
     /// Form of accumulation; `None` if memory does not accumulate.
@@ -165,7 +165,7 @@ pub struct Suspect {
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
     /// Largest parts of what a holder retains.
-    pub parts: Vec<Part>,
+    pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
     pub accumulated: Vec<Level>,
     /// Allocation site of the accumulated objects, if the dump has traces.
@@ -365,7 +365,7 @@ impl Leaks {
 
 /// A suspect before its evidence is read.
 struct Candidate {
-    kind: Kind,
+    kind: SuspectKind,
     class: Option<ClassNumber>,
     /// The object, or the members in ascending order of position: largest retained size first.
     positions: Vec<TreePosition>,
@@ -403,7 +403,7 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
     });
     let places: Vec<Vec<TreePosition>> =
         candidates.iter().map(|candidate| candidate.positions.clone()).collect();
-    let reader = Reader::new(heap, graph, bytes, view);
+    let reader = EvidenceReader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
     evidence::relate(&mut suspects);
@@ -435,8 +435,8 @@ fn accumulated_at(
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
     match suspect.kind {
-        Kind::Group => places.cloned().unwrap_or_default(),
-        Kind::Single => base().into_iter().collect(),
+        SuspectKind::Group => places.cloned().unwrap_or_default(),
+        SuspectKind::Single => base().into_iter().collect(),
     }
 }
 
@@ -444,7 +444,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     let tree = &graph.tree;
     let point = suspects::accumulation_point(graph, position);
     Candidate {
-        kind: Kind::Single,
+        kind: SuspectKind::Single,
         class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
         positions: vec![position],
         retained_bytes: tree.retained_bytes(position),
@@ -455,10 +455,10 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     }
 }
 
-fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
+fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
     let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
     Candidate {
-        kind: Kind::Group,
+        kind: SuspectKind::Group,
         class: Some(group.class),
         retained_bytes: group.retained_bytes,
         shallow_bytes: shallow.fold(0, u64::saturating_add),

@@ -14,8 +14,8 @@ use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
-use super::{Candidate, Kind, Named, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
-use crate::compare::names::{in_common, masked};
+use super::{Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, TOLD_MEMBERS, Verdict, allocation};
+use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
@@ -31,7 +31,7 @@ const MAX_STACKS: usize = 10_000;
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
 
 /// Reader of the evidence.
-pub(super) struct Reader<'a> {
+pub(super) struct EvidenceReader<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
@@ -43,7 +43,7 @@ pub(super) struct Reader<'a> {
     pub(super) all_threads: Threads<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EvidenceReader<'a> {
     pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let summary = heap.summary();
         Self {
@@ -59,12 +59,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn what(&self, class: Option<ClassNumber>) -> What {
+    fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
         match class {
-            Some(class) if Some(class) == self.summary.java_lang_class() => What::Class,
-            Some(class) if self.threads.contains(class) => What::Thread,
-            Some(class) if self.loaders.contains(class) => What::ClassLoader,
-            _ => What::Instance,
+            Some(class) if Some(class) == self.summary.java_lang_class() => SuspectObject::Class,
+            Some(class) if self.threads.contains(class) => SuspectObject::Thread,
+            Some(class) if self.loaders.contains(class) => SuspectObject::ClassLoader,
+            _ => SuspectObject::Instance,
         }
     }
 
@@ -80,8 +80,8 @@ impl<'a> Reader<'a> {
         let base = chain.map(|chain| chain.first).or(point_position);
         let base = base.map(|base| self.top_of_nodes(base));
         let tops: Vec<TreePosition> = match kind {
-            Kind::Single => vec![base.unwrap_or(first)],
-            Kind::Group => positions.clone(),
+            SuspectKind::Single => vec![base.unwrap_or(first)],
+            SuspectKind::Group => positions.clone(),
         };
         let base_position = tops.first().copied().unwrap_or(first);
         // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
@@ -89,17 +89,17 @@ impl<'a> Reader<'a> {
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
         let reason = match (kind, chain) {
-            (Kind::Group, _) => {
+            (SuspectKind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
-            (Kind::Single, Some(chain)) => {
+            (SuspectKind::Single, Some(chain)) => {
                 let found = Below::new(self.summary, self.graph, &tops);
                 let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
                 let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
                 below = Some(found);
                 reason
             }
-            (Kind::Single, None) => {
+            (SuspectKind::Single, None) => {
                 children = kinds();
                 let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
                 if children.first().is_some_and(|kind| kind.is_of(class)) {
@@ -123,8 +123,8 @@ impl<'a> Reader<'a> {
         }
         let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
-            Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
-            Kind::Group => point,
+            SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
+            SuspectKind::Group => point,
         };
         let place = shown.map(|object| self.holders.place(object));
         let is_oom = |position: &TreePosition| {
@@ -132,10 +132,11 @@ impl<'a> Reader<'a> {
             object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
         };
         let members = match kind {
-            Kind::Single => Vec::new(),
-            Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
+            SuspectKind::Single => Vec::new(),
+            SuspectKind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
         };
-        let thread_locals = if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
+        let thread_locals =
+            if what == SuspectObject::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
                 let mut paths = self.evidence.along(&common.objects, common.is_weak);
@@ -154,13 +155,15 @@ impl<'a> Reader<'a> {
             }
         };
         let (parts, contents) = match (verdict, kind) {
-            (Verdict::Holder, Kind::Single) => self.evidence.parts(&self.holders, base_position, &children),
-            (Verdict::Holder, Kind::Group) => (evidence::kinds(&children), None),
+            (Verdict::Holder, SuspectKind::Single) => {
+                self.evidence.parts(&self.holders, base_position, &children)
+            }
+            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
             (Verdict::Accumulation, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
-            Kind::Single => tree.retained_bytes(base_position),
-            Kind::Group => retained_bytes,
+            SuspectKind::Single => tree.retained_bytes(base_position),
+            SuspectKind::Group => retained_bytes,
         };
         // There are soft references on the path, or most of the memory is below soft references.
         let is_below =
@@ -175,7 +178,9 @@ impl<'a> Reader<'a> {
             shallow_bytes,
             retained_bytes,
             members,
-            group_class: class.filter(|_| kind == Kind::Group).map(|class| self.class_name(class).to_owned()),
+            group_class: class
+                .filter(|_| kind == SuspectKind::Group)
+                .map(|class| self.class_name(class).to_owned()),
             loader: self.evidence.loader(object),
             point: point.map(|point| self.evidence.named(point)),
             base: self.evidence.named(shown.unwrap_or(object)),
@@ -186,8 +191,8 @@ impl<'a> Reader<'a> {
             accumulated,
             contents: contents.unwrap_or_else(|| self.contents(&tops)),
             thread_locals,
-            frame: if what == What::Thread { self.frame(object) } else { None },
-            is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
+            frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
+            is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),
             reason,
             place,
             paths,
@@ -205,7 +210,7 @@ impl<'a> Reader<'a> {
         let own = class(position);
         let is_instance =
             own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
-        if !is_instance || self.what(own) != What::Instance {
+        if !is_instance || self.what(own) != SuspectObject::Instance {
             return position;
         }
         let above = std::iter::successors(Some(position), |at| {
@@ -219,7 +224,7 @@ impl<'a> Reader<'a> {
         self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
     }
 
-    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<Named> {
+    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<NamedObject> {
         let objects = positions.filter_map(|position| self.graph.tree.object_at(*position));
         objects.map(|object| self.evidence.named(object)).collect()
     }
@@ -230,7 +235,7 @@ impl<'a> Reader<'a> {
 
     fn reason_of_group(
         &self,
-        what: What,
+        what: SuspectObject,
         class: Option<ClassNumber>,
         positions: &[TreePosition],
         all: u64,
@@ -240,7 +245,7 @@ impl<'a> Reader<'a> {
         let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
-            What::Thread => {
+            SuspectObject::Thread => {
                 let is_virtual = VIRTUAL_THREADS.contains(&class_name);
                 let (name, members) = match class_name {
                     "java.lang.Thread" => self.largest_pool(positions)?,
@@ -256,15 +261,17 @@ impl<'a> Reader<'a> {
                     Reason::Threads { place, threads: members.len() as u64, retained_bytes: sum }
                 })
             }
-            What::ClassLoader => contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
-                class: class_name.to_owned(),
-                loader_class: Some(class_name.to_owned()),
-                loaders: positions.len() as u64,
-                retained_bytes: all,
-            }),
+            SuspectObject::ClassLoader => {
+                contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
+                    class: class_name.to_owned(),
+                    loader_class: Some(class_name.to_owned()),
+                    loaders: positions.len() as u64,
+                    retained_bytes: all,
+                })
+            }
             // Different classes are parts of different kinds.
-            What::Class => None,
-            What::Instance => {
+            SuspectObject::Class => None,
+            SuspectObject::Instance => {
                 let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
                 (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
             }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::GroupBy;
+use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
 use crate::dominators::preorder::{Preorder, Start};
 use crate::parallel;
@@ -26,16 +26,16 @@ const CHUNK: u32 = 1 << 16;
 
 /// Objects that only the roots dominate and whose retained size is large.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Candidates {
     /// Objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
     /// The others by class, if the objects of a class exceed the threshold together; largest sum first.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<CandidateGroup>,
 }
 
 /// Objects of a class that only the roots dominate, except those that are suspects alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct CandidateGroup {
     pub(super) class: ClassNumber,
     /// Positions of the members, ascending.
     pub(super) members: Vec<TreePosition>,
@@ -58,12 +58,12 @@ pub(super) fn is_drop(below: u64, above: u64) -> bool {
 }
 
 /// Finds the suspects that retain more than `threshold` bytes.
-pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Found {
+pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Candidates {
     let Tops { singles, mut rest } = tops(summary, graph, threshold);
     rest.retain(|_, sum| *sum > threshold);
     let mut groups = members(graph, &rest, &singles);
     groups.sort_rows_by_key(|group| (Reverse(group.retained_bytes), group.class));
-    Found { singles, groups }
+    Candidates { singles, groups }
 }
 
 /// Objects that only the roots dominate.
@@ -80,7 +80,7 @@ pub(super) fn tops(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> To
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
     let mut rest: FxHashMap<ClassNumber, u64> = FxHashMap::default();
-    for row in listing::group(summary, graph, &[Start::Roots], GroupBy::Class) {
+    for row in listing::group(summary, graph, &[Start::Roots], HistogramGroupBy::Class) {
         // A group is a class. The one after the last contains objects of unknown class.
         let class = u32::try_from(row.group.group).map(ClassNumber);
         if let Ok(class) = class
@@ -103,7 +103,7 @@ fn members(
     graph: &ObjectGraph,
     classes: &FxHashMap<ClassNumber, u64>,
     singles: &[TreePosition],
-) -> Vec<Group> {
+) -> Vec<CandidateGroup> {
     if classes.is_empty() {
         return Vec::new();
     }
@@ -129,7 +129,7 @@ fn members(
     }
     let group = |(class, members)| {
         let retained_bytes = classes.get(&class).copied().unwrap_or(0);
-        Group { class, members, retained_bytes }
+        CandidateGroup { class, members, retained_bytes }
     };
     by_class.into_iter().map(group).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::holder;
+use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use crate::objects::reader::ObjectReader;
@@ -61,7 +61,7 @@ pub(super) struct ThreadLocals<'a> {
 
 /// Sum of what the examined threads hold under one or several keys.
 #[derive(Default)]
-struct Sum<'a> {
+struct ThreadLocalSum<'a> {
     keys: u64,
     threads: FxHashSet<TreePosition>,
     values: u64,
@@ -70,7 +70,7 @@ struct Sum<'a> {
     largest: Option<(u64, ObjectIndex)>,
 }
 
-impl Sum<'_> {
+impl ThreadLocalSum<'_> {
     /// Adds the sum of keys that retain less.
     fn add(&mut self, other: Self) {
         self.keys += other.keys;
@@ -115,7 +115,7 @@ impl<'a> ThreadLocals<'a> {
     /// Returns the ThreadLocals whose values `owners` dominate, largest retained size first.
     pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
         let (tree, entries) = (&self.graph.tree, self.entries());
-        let mut sums: FxHashMap<ObjectId, Sum<'a>> = FxHashMap::default();
+        let mut sums: FxHashMap<ObjectId, ThreadLocalSum<'a>> = FxHashMap::default();
         for owner in owners {
             let range: Range<TreePosition> = *owner..tree.end(*owner);
             let start = entries.partition_point(|(position, _)| *position < range.start);
@@ -139,13 +139,13 @@ impl<'a> ThreadLocals<'a> {
                 }
             }
         }
-        let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
+        let mut sums: Vec<(ObjectId, ThreadLocalSum<'a>)> = sums.into_iter().collect();
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
-        let mut fields: Vec<(ObjectId, Option<String>, Sum<'a>)> = Vec::new();
+        let mut fields: Vec<(ObjectId, Option<String>, ThreadLocalSum<'a>)> = Vec::new();
         let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
         // Takes all keys: a class that is loaded often has any number of ThreadLocals.
         for (key, sum) in sums {
-            let sum = Sum { keys: 1, ..sum };
+            let sum = ThreadLocalSum { keys: 1, ..sum };
             let field = self.field(key);
             let known = field.as_ref().and_then(|field| numbers.get(field));
             match known.and_then(|number| fields.get_mut(*number)) {
@@ -180,6 +180,6 @@ impl<'a> ThreadLocals<'a> {
     /// Returns the static field, or else the application's field, that holds a ThreadLocal.
     fn field(&self, key: ObjectId) -> Option<String> {
         let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
-        self.labels.static_of_thread_local(key).or_else(|| holder::field(&self.edges, object))
+        self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))
     }
 }

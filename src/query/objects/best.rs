@@ -6,7 +6,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 
 /// Objects found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct BestObjects {
     /// Objects that are kept, in order.
     pub objects: Vec<ObjectIndex>,
     /// Total number of objects.
@@ -59,9 +59,9 @@ impl<K: Ord + Clone + Send> Best<K> {
         self
     }
 
-    pub(crate) fn finish(mut self) -> Found {
+    pub(crate) fn finish(mut self) -> BestObjects {
         self.cut();
         self.kept.par_sort_unstable();
-        Found { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
+        BestObjects { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
     }
 }

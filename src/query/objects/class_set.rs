@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::selection::{Selection, What};
+use super::selection::{Selected, Selection};
 use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -33,7 +33,7 @@ impl ClassSet {
                 }
             };
             match &selection.what {
-                What::Object(id) => {
+                Selected::Object(id) => {
                     let object = graph.objects.addresses.index_of(*id);
                     object
                         .and_then(|object| {
@@ -42,7 +42,7 @@ impl ClassSet {
                         .into_iter()
                         .for_each(&mut add);
                 }
-                What::Classes(pattern) => {
+                Selected::Classes(pattern) => {
                     let all = summary.numbered_classes();
                     let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
                     found.for_each(|(number, _)| add(number));

@@ -9,7 +9,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 
-use super::best::{Best, Found};
+use super::best::{Best, BestObjects};
 use super::class_set::ClassSet;
 use super::condition::Filter;
 use super::condition::order::{FieldKey, FieldOrder};
@@ -21,7 +21,7 @@ const CHUNK: u32 = 1 << 16;
 
 /// Order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum InstanceOrder {
     /// Largest retained size first, unreachable objects last.
     #[default]
     Retained,
@@ -33,7 +33,7 @@ pub enum SortBy {
 
 /// Filter, order and limit of instances.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct InstanceQuery<'a> {
     /// Classes of the objects.
     pub classes: &'a ClassSet,
     /// Condition on the objects.
@@ -41,14 +41,14 @@ pub struct Question<'a> {
     /// `true` for reachable objects only.
     pub live: bool,
     /// Order of the objects; ties are by address.
-    pub sort_by: SortBy,
+    pub sort_by: InstanceOrder,
     /// Maximum number of objects; all by default.
     pub top: Option<usize>,
 }
 
 /// Finds the matching objects.
-pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
-    if let (SortBy::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
+pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
+    if let (InstanceOrder::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
@@ -62,7 +62,11 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
 }
 
 /// Finds the matching objects, in the order of a field instead of that of the query.
-pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &FieldOrder<'_>) -> Found {
+pub fn find_by_field(
+    graph: &ObjectGraph,
+    question: &InstanceQuery<'_>,
+    order: &FieldOrder<'_>,
+) -> BestObjects {
     let none = || Best::<FieldKey>::new(question.top);
     let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
@@ -91,7 +95,12 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
     found.finish()
 }
 
-fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<ObjectIndex>, best: &mut Best) {
+fn find_in_chunk(
+    graph: &ObjectGraph,
+    question: &InstanceQuery<'_>,
+    chunk: Range<ObjectIndex>,
+    best: &mut Best,
+) {
     let mut take = |object: ObjectIndex| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
@@ -100,12 +109,12 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
         best.total += 1;
         // Smaller keys are better.
         match question.sort_by {
-            SortBy::Address => best.add((0, object)),
-            SortBy::Shallow => {
+            InstanceOrder::Address => best.add((0, object)),
+            InstanceOrder::Shallow => {
                 let bytes = tree.position(object).map_or(0, |position| tree.shallow_bytes(position));
                 best.add((u64::MAX - bytes, object));
             }
-            SortBy::Retained => {
+            InstanceOrder::Retained => {
                 let Some(position) = tree.reachable_position(object) else {
                     best.add((u64::MAX, object));
                     return;
@@ -129,7 +138,7 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
 
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct InstanceRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -143,9 +152,9 @@ pub struct Row {
 }
 
 /// Returns the row of an object.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> Row {
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> InstanceRow {
     let tree = &graph.tree;
-    Row {
+    InstanceRow {
         id: graph.objects.addresses.id_of(object).unwrap_or_default(),
         class: graph.objects.class(object),
         label: labels.label(object),

@@ -15,7 +15,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::class_set::ClassSet;
-use super::collections::{Collections, Forms, Kind};
+use super::collections::{CollectionKind, Collections, Forms};
 use super::meaning::Meanings;
 use super::reader::ObjectReader;
 
@@ -98,7 +98,7 @@ impl<'a> Labels<'a> {
         }
         let collections = Collections::with(&self.objects, self.forms.clone());
         let collection =
-            collections.collection(object).filter(|collection| collection.kind != Kind::Holder)?;
+            collections.collection(object).filter(|collection| collection.kind != CollectionKind::Holder)?;
         Some(format!("size={}", grouped(collections.count(&collection)?)))
     }
 

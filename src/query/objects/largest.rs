@@ -13,7 +13,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::best::{Best, Found};
+use super::best::{Best, BestObjects};
 use super::class_set::ClassSet;
 
 /// Number of positions per chunk.
@@ -23,7 +23,7 @@ const MAX_MARKS: u32 = 4;
 
 /// Returns the `top` objects with the largest retained size, unreachable ones last unless they are omitted (`live`),
 /// ties by address.
-pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> Found {
+pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> BestObjects {
     let tree = &graph.tree;
     // Setting bits in one shared bitmap costs more than merging a few bitmaps.
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
@@ -32,7 +32,8 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
     let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
-    let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
+    let none =
+        || LargestSearch { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
     let searches = TreePosition::chunks(tree.all(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
         search.chunk(chunk);
         search
@@ -45,7 +46,7 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     objects.extend(
         unreachable.filter_map(|position| tree.object_at(position)).take(top - objects.len().min(top)),
     );
-    Found { objects, total }
+    BestObjects { objects, total }
 }
 
 /// One bit per position.
@@ -88,7 +89,7 @@ impl Marks {
 }
 
 /// Pass of a thread over some chunks.
-struct Search<'s> {
+struct LargestSearch<'s> {
     tree: &'s Tree,
     marks: &'s Marks,
     /// Lower bound of the largest retained sizes, shared by all threads.
@@ -98,7 +99,7 @@ struct Search<'s> {
     open: Vec<(TreePosition, u64)>,
 }
 
-impl Search<'_> {
+impl LargestSearch<'_> {
     fn chunk(&mut self, chunk: Range<TreePosition>) {
         let tree = self.tree;
         self.open.clear();

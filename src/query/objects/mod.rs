@@ -9,6 +9,7 @@ pub mod instances;
 pub mod label;
 pub(crate) mod largest;
 pub mod meaning;
+pub mod object_id;
 pub mod object_set;
 pub mod reference_kind;
 pub mod reference_names;

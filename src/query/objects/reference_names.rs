@@ -127,7 +127,7 @@ impl<'a> Edges<'a> {
     /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
     pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let class = self.graph.objects.class(from);
-        let mut reader = Reader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
+        let mut reader = ReferenceReader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
         self.read(&mut reader);
         reader.locals();
         if let Some(id) = self.class_id_of(from) {
@@ -137,7 +137,8 @@ impl<'a> Edges<'a> {
 
     /// Like [`Edges::each`], for the stack of a thread.
     pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        Reader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }.locals();
+        ReferenceReader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }
+            .locals();
     }
 
     /// Returns the object ID of the class object of an object's class.
@@ -163,7 +164,7 @@ impl<'a> Edges<'a> {
         let last = ObjectIndex(first.0.saturating_add(count));
         let mut classes = self.graph.objects.classes(first..last);
         let class = classes.next().flatten();
-        let mut reader = Reader { edges: self, from: first, class, visit: each };
+        let mut reader = ReferenceReader { edges: self, from: first, class, visit: each };
         places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
             if self.roots.contains(reader.from) {
                 reader.locals();
@@ -174,7 +175,10 @@ impl<'a> Edges<'a> {
     }
 
     /// Reads the references in an object's record.
-    fn read(&self, reader: &mut Reader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>) {
+    fn read(
+        &self,
+        reader: &mut ReferenceReader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>,
+    ) {
         let id_size = self.summary.id_size();
         if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
             && let Ok(at) = usize::try_from(offset)
@@ -243,7 +247,7 @@ impl<'a> Edges<'a> {
             let visit =
                 |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
             let class = self.graph.objects.class(thread);
-            self.read(&mut Reader { edges: self, from: thread, class, visit });
+            self.read(&mut ReferenceReader { edges: self, from: thread, class, visit });
             beyond.extend(self.graph.class_object_of(thread));
         }
         beyond
@@ -266,14 +270,14 @@ impl<'a> Edges<'a> {
 }
 
 /// Reads the record of one object.
-struct Reader<'e, 'a, F> {
+struct ReferenceReader<'e, 'a, F> {
     edges: &'e Edges<'a>,
     from: ObjectIndex,
     class: Option<ClassNumber>,
     visit: F,
 }
 
-impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_, 'a, F> {
     fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
         if !id.is_null() {
             (self.visit)(self.from, meaning, id);
@@ -291,7 +295,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
     }
 }
 
-impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for ReferenceReader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();

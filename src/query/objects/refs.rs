@@ -32,7 +32,7 @@ pub enum Direction {
 
 /// A reference, and the object at its other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ReferenceRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class of the object; `None` if it is unknown, or the object is not in the dump.
@@ -84,7 +84,11 @@ impl<'a> Refs<'a> {
 
     /// Returns the references of an object, computed lazily: outgoing ones in the order of its record, incoming ones by
     /// address of the referrer.
-    pub fn rows(&self, object: ObjectIndex, direction: Direction) -> Box<dyn Iterator<Item = Row> + '_> {
+    pub fn rows(
+        &self,
+        object: ObjectIndex,
+        direction: Direction,
+    ) -> Box<dyn Iterator<Item = ReferenceRow> + '_> {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => {
                 Box::new(self.graph().referrers(object).map(move |from| self.incoming(from, object)))
@@ -132,7 +136,7 @@ impl<'a> Refs<'a> {
         few
     }
 
-    fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> Row {
+    fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> ReferenceRow {
         let strength = if is_referent(meaning) {
             self.view.edges.strengths.of(self.graph(), from)
         } else {
@@ -140,7 +144,7 @@ impl<'a> Refs<'a> {
         };
         let object = self.graph().objects.addresses.index_of(id);
         let step = object.map(|object| self.view.step(object, None));
-        Row {
+        ReferenceRow {
             id,
             reference: Some(meaning.to_string()),
             is_static: matches!(meaning, ReferenceKind::Static(_)),
@@ -152,10 +156,10 @@ impl<'a> Refs<'a> {
         }
     }
 
-    fn incoming(&self, from: ObjectIndex, to: ObjectIndex) -> Row {
+    fn incoming(&self, from: ObjectIndex, to: ObjectIndex) -> ReferenceRow {
         let holding = self.view.edges.holding(from, to);
         let step = self.view.step(from, None);
-        Row {
+        ReferenceRow {
             id: step.id,
             reference: Some(holding.to_string()).filter(|text| !text.is_empty()),
             is_static: holding.is_static(),

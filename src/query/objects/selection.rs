@@ -16,6 +16,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
+use super::object_id::{NoObjectId, is_ambiguous, is_long_id, is_meant_as_id, object_id, without_prefix};
 use crate::classes::pattern::ClassPattern;
 use crate::parallel;
 
@@ -28,12 +29,12 @@ pub struct Selection {
     /// The selection as given.
     pub text: String,
     /// Meaning of the selection.
-    pub what: What,
+    pub what: Selected,
 }
 
 /// Meaning of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Selected {
     /// The object with this ID.
     Object(ObjectId),
     /// Objects of all classes that match.
@@ -41,61 +42,6 @@ pub enum What {
 }
 
 /// Error for a text that starts like an object ID and is not one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
-pub struct NoObjectId(String);
-
-/// Minimum number of digits of an ID without `0x` that begins with a letter. Shorter ones are class names, such as
-/// `Cafe`.
-const LONG_ID: usize = 8;
-
-/// Parses an object ID: decimal digits, or hexadecimal ones with `0x`, or with letters among them.
-///
-/// # Errors
-/// If the text is not an object ID.
-pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
-    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
-    let digits = without_prefix(text).unwrap_or(text);
-    // `from_str_radix` would take a sign.
-    Some(digits)
-        .filter(|digits| is_hexadecimal(digits))
-        .and_then(|digits| u64::from_str_radix(digits, if is_decimal { 10 } else { 16 }).ok())
-        .map(ObjectId)
-        .ok_or_else(|| NoObjectId(text.to_owned()))
-}
-
-/// Parses an object ID with a mandatory `0x`, where plain numbers and texts have another meaning.
-pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
-    without_prefix(text).and_then(|_| object_id(text).ok())
-}
-
-/// Returns the ID that was meant if `0x` was omitted: the decimal digits of `id`, read as hexadecimal.
-pub fn with_digits_of(id: ObjectId) -> Option<ObjectId> {
-    u64::from_str_radix(&id.0.to_string(), 16).ok().map(ObjectId)
-}
-
-/// Returns whether a text that could also be a name is meant as an object ID.
-pub fn is_meant_as_id(text: &str) -> bool {
-    without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
-}
-
-fn without_prefix(text: &str) -> Option<&str> {
-    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
-}
-
-fn is_hexadecimal(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Returns whether a text starts with a digit, as no class name does.
-fn starts_with_digit(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
-}
-
-fn is_long_id(text: &str) -> bool {
-    text.len() >= LONG_ID && is_hexadecimal(text) && text.bytes().any(|byte| byte.is_ascii_digit())
-}
-
 impl FromStr for Selection {
     type Err = NoObjectId;
 
@@ -103,7 +49,7 @@ impl FromStr for Selection {
         if !is_meant_as_id(text) {
             return Ok(Self::classes(text));
         }
-        Ok(Self { text: text.to_owned(), what: What::Object(object_id(text)?) })
+        Ok(Self { text: text.to_owned(), what: Selected::Object(object_id(text)?) })
     }
 }
 
@@ -111,12 +57,12 @@ impl Selection {
     fn classes(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: What::Classes(pattern) }
+        Self { text: text.to_owned(), what: Selected::Classes(pattern) }
     }
 
     /// Returns whether the ID could also be a class name.
     pub fn is_ambiguous(&self) -> bool {
-        matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
+        matches!(self.what, Selected::Object(_)) && is_ambiguous(&self.text)
     }
 
     /// Resolves ambiguity with the dump: an ID that is also the name of a class is taken as the class.
@@ -132,10 +78,10 @@ impl Selection {
     /// Returns the indices of the selected objects.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
-            What::Object(id) => {
+            Selected::Object(id) => {
                 return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
             }
-            What::Classes(pattern) => pattern,
+            Selected::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> =
             summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();
@@ -157,10 +103,6 @@ impl Selection {
 }
 
 /// Returns whether an ID could also be a class name.
-pub fn is_ambiguous(text: &str) -> bool {
-    !starts_with_digit(text) && is_long_id(text)
-}
-
 /// Returns whether the dump contains a class of this name.
 pub fn is_class(summary: &Summary, name: &str) -> bool {
     let Ok(pattern) = name.parse::<ClassPattern>();
@@ -233,26 +175,30 @@ pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::objects::object_id::with_digits_of;
 
     #[test]
     fn ids_and_classes() {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
-        assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
-        assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
+        assert_eq!(what("0x7c00012a8"), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
+        assert_eq!(what("com.acme.**"), Ok(Selected::Classes("com.acme.**".parse().unwrap())));
         for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "111122223333444455556"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
-            assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
+            assert_eq!(what(id), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
         }
         // Decimal, as in tables; the same digits with 0x are another object.
-        assert_eq!(what("4229857528"), Ok(What::Object(ObjectId(0xfc1e_80f8))));
-        assert_eq!(what("0x4229857528"), Ok(What::Object(ObjectId(0x42_2985_7528))));
+        assert_eq!(what("4229857528"), Ok(Selected::Object(ObjectId(0xfc1e_80f8))));
+        assert_eq!(what("0x4229857528"), Ok(Selected::Object(ObjectId(0x42_2985_7528))));
         assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));
-        assert_eq!((what("10"), with_digits_of(ObjectId(u64::MAX))), (Ok(What::Object(ObjectId(10))), None));
-        assert_eq!(what("f058b2e0"), Ok(What::Object(ObjectId(0xf058_b2e0))));
+        assert_eq!(
+            (what("10"), with_digits_of(ObjectId(u64::MAX))),
+            (Ok(Selected::Object(ObjectId(10))), None)
+        );
+        assert_eq!(what("f058b2e0"), Ok(Selected::Object(ObjectId(0xf058_b2e0))));
         for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
-            assert_eq!(what(class), Ok(What::Classes(class.parse().unwrap())), "{class}");
+            assert_eq!(what(class), Ok(Selected::Classes(class.parse().unwrap())), "{class}");
         }
         let is_ambiguous = |text: &str| text.parse::<Selection>().unwrap().is_ambiguous();
         assert!(is_ambiguous("decade20") && !is_ambiguous("0xdecade20") && !is_ambiguous("10decade"));

@@ -6,6 +6,7 @@
 //! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
+mod builtins;
 mod code;
 mod error;
 mod evaluate;
@@ -13,7 +14,6 @@ mod group;
 mod lexer;
 mod lists;
 mod methods;
-mod names;
 mod parser;
 mod resolve;
 mod run;
@@ -32,9 +32,9 @@ use roaring::RoaringBitmap;
 
 use super::objects::label::MAX_CHARS;
 
-use self::code::{Code, Table};
-use self::evaluate::Row as Of;
-use self::value::Value;
+use self::code::{Code, ValueTable};
+use self::evaluate::EvaluatedRow;
+use self::value::ExpressionValue;
 
 pub use error::QueryError;
 pub use evaluate::Evaluator;
@@ -62,16 +62,16 @@ impl std::str::FromStr for Query {
 
 /// Result of a query.
 #[derive(Debug)]
-pub struct Answer {
+pub struct OqlResult {
     /// Column names; `None` if rows are objects.
     pub columns: Option<Vec<String>>,
-    parts: Vec<Part>,
+    parts: Vec<SelectResult>,
 }
 
 /// Result of one SELECT.
 #[derive(Debug)]
-struct Part {
-    rows: Rows,
+struct SelectResult {
+    rows: SelectRows,
     /// Expressions shown for each row; `None` for the row itself.
     items: Option<Vec<Code>>,
     /// `true` if the item returns objects, each of which is a row.
@@ -81,26 +81,26 @@ struct Part {
     /// Maximum number of rows.
     limit: Option<usize>,
     /// Table that rows belong to, if they are not objects.
-    table: Option<Arc<Table>>,
+    table: Option<Arc<ValueTable>>,
 }
 
 #[derive(Debug)]
-enum Rows {
+enum SelectRows {
     /// One row per object, in address order.
     Set(RoaringBitmap),
     /// One row each, in this order; and the total number including rows that will not be shown.
     List(Vec<u32>, usize),
     /// Computed rows.
-    Values(Vec<Box<[Value]>>),
+    Values(Vec<Box<[ExpressionValue]>>),
 }
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Row {
+pub enum OqlRow {
     /// An object.
     Object(ObjectRow),
     /// One cell per column.
-    Cells(Vec<Cell>),
+    Cells(Vec<OqlValue>),
 }
 
 /// Origin of a row.
@@ -108,8 +108,8 @@ enum Origin<'s> {
     /// An object that is the row.
     Object(ObjectIndex),
     /// A row of a SELECT's source, by number.
-    Number(&'s Part, u32),
-    Values(&'s [Value]),
+    Number(&'s SelectResult, u32),
+    Values(&'s [ExpressionValue]),
 }
 
 /// An object that is a row.
@@ -129,7 +129,7 @@ pub struct ObjectRow {
 
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum OqlValue {
     /// Null.
     Null,
     /// A boolean.
@@ -145,25 +145,26 @@ pub enum Cell {
     /// An object: ID, class, label.
     Object(ObjectId, Option<String>, Option<String>),
     /// A key and its value.
-    Entry(Box<(Cell, Cell)>),
+    Entry(Box<(OqlValue, OqlValue)>),
     /// A list: its length, and the first values.
-    List(u64, Vec<Cell>),
+    List(u64, Vec<OqlValue>),
 }
 
-impl Answer {
+impl OqlResult {
     /// Returns the number of rows, if it is known before they are computed.
     pub fn total(&self) -> Option<u64> {
-        let count = |part: &Part| {
+        let count = |part: &SelectResult| {
             let count = match &part.rows {
-                Rows::Set(set) => set.len(),
-                Rows::List(_, all) => *all as u64,
-                Rows::Values(rows) => rows.len() as u64,
+                SelectRows::Set(set) => set.len(),
+                SelectRows::List(_, all) => *all as u64,
+                SelectRows::Values(rows) => rows.len() as u64,
             };
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         if self.columns.is_none() && self.parts.len() > 1 {
             // An object in several parts is one row.
-            let has_objects = |part: &Part| part.items.is_none() && !matches!(part.rows, Rows::Values(_));
+            let has_objects =
+                |part: &SelectResult| part.items.is_none() && !matches!(part.rows, SelectRows::Values(_));
             let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
         }
@@ -171,7 +172,7 @@ impl Answer {
     }
 
     /// Returns the rows, computed lazily.
-    pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
+    pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = OqlRow> + 's {
         self.rows_from(evaluator, 0)
     }
 
@@ -180,7 +181,7 @@ impl Answer {
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
         first: usize,
-    ) -> impl Iterator<Item = Row> + 's {
+    ) -> impl Iterator<Item = OqlRow> + 's {
         let is_union = self.columns.is_none() && self.parts.len() > 1;
         let mut seen = RoaringBitmap::new();
         let origins = self.parts.iter().flat_map(move |part| part.origins(evaluator));
@@ -189,16 +190,16 @@ impl Answer {
             Origin::Object(object) => !is_union || seen.insert(object.0),
             Origin::Number(..) | Origin::Values(_) => true,
         });
-        let cells = |values: &[Value]| values.iter().map(|value| evaluator.cell(value)).collect();
+        let cells = |values: &[ExpressionValue]| values.iter().map(|value| evaluator.cell(value)).collect();
         origins.skip(first).map(move |origin| match origin {
-            Origin::Object(object) => Row::Object(evaluator.object(object)),
-            Origin::Number(part, number) => Row::Cells(cells(&part.values_of(evaluator, number))),
-            Origin::Values(values) => Row::Cells(cells(values)),
+            Origin::Object(object) => OqlRow::Object(evaluator.object(object)),
+            Origin::Number(part, number) => OqlRow::Cells(cells(&part.values_of(evaluator, number))),
+            Origin::Values(values) => OqlRow::Cells(cells(values)),
         })
     }
 }
 
-impl Part {
+impl SelectResult {
     /// Returns the maximum number of rows.
     fn most(&self) -> usize {
         self.limit.unwrap_or(usize::MAX)
@@ -207,7 +208,7 @@ impl Part {
     fn origins<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Origin<'s>> + 's> {
         match &self.rows {
             _ if self.is_objects => Box::new(self.objects(evaluator).map(Origin::Object)),
-            Rows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
+            SelectRows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
             _ if self.items.is_none() => Box::new(self.objects(evaluator).map(Origin::Object)),
             _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.most())),
         }
@@ -216,9 +217,9 @@ impl Part {
     /// Returns the rows by number.
     fn numbers(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match &self.rows {
-            Rows::Set(set) => Box::new(set.iter()),
-            Rows::List(list, _) => Box::new(list.iter().copied()),
-            Rows::Values(_) => Box::new(std::iter::empty()),
+            SelectRows::Set(set) => Box::new(set.iter()),
+            SelectRows::List(list, _) => Box::new(list.iter().copied()),
+            SelectRows::Values(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -228,7 +229,7 @@ impl Part {
             return Box::new(self.numbers().map(ObjectIndex).take(self.most()));
         };
         let given = self.numbers().flat_map(move |number| {
-            let row = Of::new(number, &[], self.table.as_deref());
+            let row = EvaluatedRow::new(number, &[], self.table.as_deref());
             let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
             let given = values.into_iter().flat_map(|value| evaluator.objects_of(value));
             given.filter(|object| evaluator.is_meant(*object))
@@ -238,8 +239,11 @@ impl Part {
     }
 
     /// Returns the values shown for each row.
-    fn values<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Box<[Value]>> + 's> {
-        if let Rows::Values(rows) = &self.rows {
+    fn values<'s>(
+        &'s self,
+        evaluator: &'s Evaluator<'_, '_>,
+    ) -> Box<dyn Iterator<Item = Box<[ExpressionValue]>> + 's> {
+        if let SelectRows::Values(rows) = &self.rows {
             return Box::new(rows.iter().cloned());
         }
         let rows = self.numbers().map(move |number| self.values_of(evaluator, number));
@@ -247,8 +251,8 @@ impl Part {
     }
 
     /// Returns the values shown for a row of the source.
-    fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[Value]> {
-        let row = Of::new(number, &[], self.table.as_deref());
+    fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[ExpressionValue]> {
+        let row = EvaluatedRow::new(number, &[], self.table.as_deref());
         self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
     }
 }
@@ -265,35 +269,40 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn cell(&self, value: &Value) -> Cell {
+    fn cell(&self, value: &ExpressionValue) -> OqlValue {
         match value {
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(value).into_iter().flatten();
                 let first = items.take(SHOWN).map(|value| self.plain(&value)).collect();
-                Cell::List(self.count(value).unwrap_or(0), first)
+                OqlValue::List(self.count(value).unwrap_or(0), first)
             }
             value => self.plain(value),
         }
     }
 
-    fn plain(&self, value: &Value) -> Cell {
+    fn plain(&self, value: &ExpressionValue) -> OqlValue {
         match value {
-            Value::Null | Value::List(..) | Value::Slice(_) | Value::Many(_) => Cell::Null,
-            Value::Snapshot => Cell::Text("${snapshot}".to_owned()),
-            Value::SnapshotInfo | Value::Field(..) | Value::Static(..) => {
-                self.text(value).map_or(Cell::Null, Cell::Text)
+            ExpressionValue::Null
+            | ExpressionValue::List(..)
+            | ExpressionValue::Slice(_)
+            | ExpressionValue::Many(_) => OqlValue::Null,
+            ExpressionValue::Snapshot => OqlValue::Text("${snapshot}".to_owned()),
+            ExpressionValue::SnapshotInfo | ExpressionValue::Field(..) | ExpressionValue::Static(..) => {
+                self.text(value).map_or(OqlValue::Null, OqlValue::Text)
             }
-            Value::Entry(entry) => Cell::Entry(Box::new((self.plain(&entry.0), self.plain(&entry.1)))),
-            Value::Boolean(value) => Cell::Boolean(*value),
-            Value::Whole(value) => Cell::Whole(*value),
-            Value::Float(value) => Cell::Float(*value),
-            Value::Double(value) => Cell::Double(*value),
-            Value::Char(unit) => Cell::Text(evaluate::character(*unit)),
-            Value::Text(text) => Cell::Text(text.to_string()),
-            Value::Missing(id) => Cell::Object(*id, None, None),
-            Value::Object(object) => {
+            ExpressionValue::Entry(entry) => {
+                OqlValue::Entry(Box::new((self.plain(&entry.0), self.plain(&entry.1))))
+            }
+            ExpressionValue::Boolean(value) => OqlValue::Boolean(*value),
+            ExpressionValue::Whole(value) => OqlValue::Whole(*value),
+            ExpressionValue::Float(value) => OqlValue::Float(*value),
+            ExpressionValue::Double(value) => OqlValue::Double(*value),
+            ExpressionValue::Char(unit) => OqlValue::Text(evaluate::character(*unit)),
+            ExpressionValue::Text(text) => OqlValue::Text(text.to_string()),
+            ExpressionValue::Missing(id) => OqlValue::Object(*id, None, None),
+            ExpressionValue::Object(object) => {
                 let row = self.object(*object);
-                Cell::Object(row.object, row.class, row.label)
+                OqlValue::Object(row.object, row.class, row.label)
             }
         }
     }

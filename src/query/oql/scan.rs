@@ -9,7 +9,7 @@ use hprof_index::graph::numbers::{self, ObjectIndex};
 use hprof_index::objects::object_table::BLOCK;
 
 use super::code::Code;
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
 
 /// Number of objects per chunk: as many as a container of the bitmap holds.
@@ -44,10 +44,10 @@ impl<'a> Evaluator<'_, 'a> {
         source: &Objects,
         range: Range<u32>,
         with_records: bool,
-        mut visit: impl FnMut(Row<'_, 'a>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EvaluatedRow<'_, 'a>) -> ControlFlow<()>,
     ) {
         if let Objects::Rows(table, set) = source {
-            let mut rows = set.range(range).map(|number| Row::new(number, &[], Some(table)));
+            let mut rows = set.range(range).map(|number| EvaluatedRow::new(number, &[], Some(table)));
             let _ = rows.try_for_each(visit);
             return;
         }
@@ -59,12 +59,14 @@ impl<'a> Evaluator<'_, 'a> {
             if word != 0 && with_records {
                 self.objects.records_of_block(ObjectIndex(start), word, |object, record| {
                     if going.is_continue() {
-                        going = visit(Row::with_record(object, record));
+                        going = visit(EvaluatedRow::with_record(object, record));
                     }
                 });
             } else {
                 let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
-                going = bits.map(|bit| start + bit).try_for_each(|number| visit(Row::new(number, &[], None)));
+                going = bits
+                    .map(|bit| start + bit)
+                    .try_for_each(|number| visit(EvaluatedRow::new(number, &[], None)));
             }
             if going.is_break() {
                 return;

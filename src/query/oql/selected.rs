@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::code::{Found, Table};
+use super::code::{QuerySet, ValueTable};
 use super::error::Wrong;
 use super::tree::Union;
-use super::value::Value;
+use super::value::ExpressionValue;
 
 /// Objects or rows that a FROM clause selects.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ pub(super) enum Objects {
     /// Listed objects.
     Set(RoaringBitmap),
     /// Listed rows of a table.
-    Rows(Arc<Table>, RoaringBitmap),
+    Rows(Arc<ValueTable>, RoaringBitmap),
 }
 
 impl Objects {
     /// Returns the table that rows belong to, if they are not objects.
-    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+    pub(super) fn table(&self) -> Option<&Arc<ValueTable>> {
         match self {
             Self::Rows(table, _) => Some(table),
             _ => None,
@@ -43,13 +43,13 @@ pub(super) trait Ask {
     /// Returns the rows of a query in FROM: objects, or rows of columns.
     fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
     /// Returns the objects and values that a query finds.
-    fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong>;
+    fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong>;
     /// Returns the value, or the values, of a query in an expression.
-    fn value(&self, query: &Union) -> Result<Value, Wrong>;
+    fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
 }
 
-impl std::convert::From<Table> for Objects {
-    fn from(table: Table) -> Self {
+impl std::convert::From<ValueTable> for Objects {
+    fn from(table: ValueTable) -> Self {
         let rows = (0u32..).take(table.rows.len()).collect();
         Self::Rows(Arc::new(table), rows)
     }

@@ -7,22 +7,22 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Rows;
+use super::SelectRows;
 use super::code::Code;
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
-use super::value::{Key, Value};
+use super::value::{ExpressionValue, GroupKey};
 use crate::parallel;
 
 /// Sort keys of a row. Usually there is one value, which takes no memory of its own.
 #[derive(Debug)]
-pub(super) enum Keys {
-    One(Value),
-    More(Box<[Value]>),
+pub(super) enum SortKeys {
+    One(ExpressionValue),
+    More(Box<[ExpressionValue]>),
 }
 
-impl Keys {
-    fn values(&self) -> &[Value] {
+impl SortKeys {
+    fn values(&self) -> &[ExpressionValue] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
             Self::More(values) => values,
@@ -30,8 +30,8 @@ impl Keys {
     }
 }
 
-impl FromIterator<Value> for Keys {
-    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+impl FromIterator<ExpressionValue> for SortKeys {
+    fn from_iter<I: IntoIterator<Item = ExpressionValue>>(values: I) -> Self {
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
             (Some(value), None) => Self::One(value),
@@ -42,13 +42,13 @@ impl FromIterator<Value> for Keys {
 
 /// Values of a row as a key. A single value takes no memory of its own.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Group {
-    One(Key),
-    More(Box<[Key]>),
+enum DistinctKey {
+    One(GroupKey),
+    More(Box<[GroupKey]>),
 }
 
-impl FromIterator<Key> for Group {
-    fn from_iter<I: IntoIterator<Item = Key>>(keys: I) -> Self {
+impl FromIterator<GroupKey> for DistinctKey {
+    fn from_iter<I: IntoIterator<Item = GroupKey>>(keys: I) -> Self {
         let mut keys = keys.into_iter();
         match (keys.next(), keys.next()) {
             (Some(key), None) => Self::One(key),
@@ -59,7 +59,7 @@ impl FromIterator<Key> for Group {
 
 /// A row with its sort keys.
 pub(super) struct Sorted<T> {
-    pub(super) keys: Keys,
+    pub(super) keys: SortKeys,
     /// Number of the row: equal rows stay in this order.
     pub(super) number: u32,
     pub(super) row: T,
@@ -122,14 +122,16 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the sort key for an expression: for an object its text, if it has one.
-    pub(super) fn sort_key(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
+    pub(super) fn sort_key(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         self.order_of(&self.value(code, row))
     }
 
     /// Returns the value by which a value is ordered.
-    pub(super) fn order_of(&self, value: &Value) -> Value {
+    pub(super) fn order_of(&self, value: &ExpressionValue) -> ExpressionValue {
         match value {
-            Value::Object(_) => self.text(value).map_or(value.clone(), |text| Value::Text(text.into())),
+            ExpressionValue::Object(_) => {
+                self.text(value).map_or(value.clone(), |text| ExpressionValue::Text(text.into()))
+            }
             value => value.clone(),
         }
     }
@@ -138,42 +140,43 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn distinct(
         &self,
         source: &Objects,
-        rows: &Rows,
+        rows: &SelectRows,
         items: &[Code],
         limit: Option<usize>,
-    ) -> Rows {
+    ) -> SelectRows {
         let limit = limit.unwrap_or(usize::MAX);
-        let mut seen: FxHashSet<Group> = FxHashSet::default();
+        let mut seen: FxHashSet<DistinctKey> = FxHashSet::default();
         let mut found: Vec<u32> = Vec::new();
-        let group =
-            |row: &Row<'_, 'a>| items.iter().map(|code| self.value(code, row).key()).collect::<Group>();
-        if let Rows::List(list, _) = rows {
+        let group = |row: &EvaluatedRow<'_, 'a>| {
+            items.iter().map(|code| self.value(code, row).key()).collect::<DistinctKey>()
+        };
+        if let SelectRows::List(list, _) = rows {
             let table = source.table().map(std::convert::AsRef::as_ref);
             let mut numbers = list.iter();
             while found.len() < limit
                 && let Some(number) = numbers.next()
             {
-                if seen.insert(group(&Row::new(*number, &[], table))) {
+                if seen.insert(group(&EvaluatedRow::new(*number, &[], table))) {
                     found.push(*number);
                 }
             }
             let all = found.len();
-            return Rows::List(found, all);
+            return SelectRows::List(found, all);
         }
         let chunk = |range| {
-            let mut groups: FxHashMap<Group, u32> = FxHashMap::default();
+            let mut groups: FxHashMap<DistinctKey, u32> = FxHashMap::default();
             self.each_row(source, range, true, |row| {
                 groups.entry(group(&row)).or_insert(row.number);
                 if groups.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
-            let mut groups: Vec<(Group, u32)> = groups.into_iter().collect();
+            let mut groups: Vec<(DistinctKey, u32)> = groups.into_iter().collect();
             groups.sort_unstable_by_key(|(_, number)| *number);
             groups
         };
         let chunks = self.chunks_of(source);
         // In batches, to limit the memory for groups of unmerged chunks.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let groups: Vec<Vec<(Group, u32)>> = parallel::map(batch, chunk);
+            let groups: Vec<Vec<(DistinctKey, u32)>> = parallel::map(batch, chunk);
             for (group, number) in groups.into_iter().flatten() {
                 if found.len() < limit && seen.insert(group) {
                     found.push(number);
@@ -184,7 +187,7 @@ impl<'a> Evaluator<'_, 'a> {
             }
         }
         // They are in ascending order.
-        Rows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
+        SelectRows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
     }
 
     /// Returns the objects that an expression returns for some rows.

@@ -8,14 +8,14 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 use hprof_parser::names::java_class_name;
 
-use super::code::Table;
+use super::builtins::cut;
+use super::code::ValueTable;
 use super::error::Wrong;
-use super::evaluate::{Evaluator, Row};
-use super::names::cut;
-use super::resolve::{Names, Resolver, mats_pattern, regex};
+use super::evaluate::{EvaluatedRow, Evaluator};
+use super::resolve::{NameScope, Resolver, mats_pattern, regex};
 use super::selected::{Ask, Objects};
-use super::tree::{From, Select, Source};
-use super::value::Value;
+use super::tree::{From, Select, SelectSource};
+use super::value::ExpressionValue;
 
 /// Maximum number of rows of a table, which are kept in memory.
 pub(super) const MAX_ROWS: usize = 10_000_000;
@@ -25,8 +25,8 @@ impl Evaluator<'_, '_> {
     pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
         let from = &select.from;
         let classes = match &from.source {
-            Source::Class(name) => self.classes_named(name, from.at)?,
-            Source::Pattern(pattern) => {
+            SelectSource::Class(name) => self.classes_named(name, from.at)?,
+            SelectSource::Pattern(pattern) => {
                 let regex = regex(&mats_pattern(pattern), from.at)?;
                 let names = self.summary.numbered_classes();
                 let found: Vec<ClassNumber> = names
@@ -41,7 +41,7 @@ impl Evaluator<'_, '_> {
                 }
                 found
             }
-            Source::Addresses(ids) => {
+            SelectSource::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
                     self.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
                         let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
@@ -58,7 +58,7 @@ impl Evaluator<'_, '_> {
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
             }
-            Source::Indices(indices) => {
+            SelectSource::Indices(indices) => {
                 let objects = indices.iter().map(|index| {
                     u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
                         || {
@@ -71,24 +71,24 @@ impl Evaluator<'_, '_> {
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
             }
-            Source::Query(query) => {
+            SelectSource::Query(query) => {
                 return match ask.rows(query)? {
                     Objects::Set(set) => self.as_objects(from, set),
                     rows => Ok(rows),
                 };
             }
-            Source::AllClasses => {
+            SelectSource::AllClasses => {
                 return self.as_objects(from, self.graph.objects.class_objects().clone());
             }
-            Source::ClassesByName(name, with_subclasses) => {
+            SelectSource::ClassesByName(name, with_subclasses) => {
                 let found = self.classes_named(name, from.at)?;
                 let found = if *with_subclasses { self.with_subclasses(&found) } else { self.marks(&found) };
                 return self.as_objects(from, self.class_objects(&found));
             }
-            Source::Value(node) => {
-                let mut resolver = Resolver::new(self, select, Names::Nothing, ask);
+            SelectSource::Value(node) => {
+                let mut resolver = Resolver::new(self, select, NameScope::Nothing, ask);
                 let code = resolver.code(node)?;
-                let value = self.value(&code, &Row::new(u32::MAX, &[], None));
+                let value = self.value(&code, &EvaluatedRow::new(u32::MAX, &[], None));
                 return self.of_value(select, value);
             }
         };
@@ -100,7 +100,9 @@ impl Evaluator<'_, '_> {
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
         let of_class = objects.intersection_len(self.graph.objects.class_objects());
         // An object that is not a class object cannot stand for a class.
-        if from.is_objects || objects.is_empty() || (of_class == 0 && matches!(from.source, Source::Query(_)))
+        if from.is_objects
+            || objects.is_empty()
+            || (of_class == 0 && matches!(from.source, SelectSource::Query(_)))
         {
             return Ok(Objects::Set(objects));
         }
@@ -119,15 +121,15 @@ impl Evaluator<'_, '_> {
     }
 
     /// Returns the rows for a value: the objects in it, or one row per value.
-    fn of_value(&self, select: &Select, value: Value) -> Result<Objects, Wrong> {
+    fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, Wrong> {
         let from = &select.from;
-        let values: Vec<Value> = match &value {
-            Value::Null => Vec::new(),
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+        let values: Vec<ExpressionValue> = match &value {
+            ExpressionValue::Null => Vec::new(),
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
                 // MAT omits nulls as well.
-                let values: Vec<Value> =
-                    items.filter(|item| *item != Value::Null).take(MAX_ROWS + 1).collect();
+                let values: Vec<ExpressionValue> =
+                    items.filter(|item| *item != ExpressionValue::Null).take(MAX_ROWS + 1).collect();
                 if values.len() > MAX_ROWS {
                     return Err(too_many(from.at));
                 }
@@ -137,9 +139,11 @@ impl Evaluator<'_, '_> {
         };
         // Numbers are objects if objects are selected, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
-        let object = |value: &Value| match value {
-            Value::Object(object) => Some(object.0),
-            Value::Whole(number) if by_number => self.object_of_number(*number).map(|object| object.0),
+        let object = |value: &ExpressionValue| match value {
+            ExpressionValue::Object(object) => Some(object.0),
+            ExpressionValue::Whole(number) if by_number => {
+                self.object_of_number(*number).map(|object| object.0)
+            }
             _ => None,
         };
         let objects: RoaringBitmap = values.iter().map_while(object).collect();
@@ -151,8 +155,8 @@ impl Evaluator<'_, '_> {
                 "not all of these values are classes: use FROM OBJECTS to select the values themselves";
             return Err(Wrong::new(from.at, text));
         }
-        let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
-        Ok(Table { columns: None, rows }.into())
+        let rows: Vec<Box<[ExpressionValue]>> = values.into_iter().map(|value| Box::from([value])).collect();
+        Ok(ValueTable { columns: None, rows }.into())
     }
 
     /// Returns the object at an address, or with an index.

@@ -19,19 +19,19 @@ pub(super) struct Select {
     /// OBJECTS: the objects that the item returns are the rows.
     pub(super) is_objects: bool,
     /// Columns; `None` for `*`.
-    pub(super) items: Option<Vec<Item>>,
+    pub(super) items: Option<Vec<SelectItem>>,
     pub(super) from: From,
-    pub(super) condition: Option<Node>,
-    pub(super) group: Vec<Node>,
+    pub(super) condition: Option<ExpressionNode>,
+    pub(super) group: Vec<ExpressionNode>,
     /// Sort keys, with `true` for descending order.
-    pub(super) order: Vec<(Node, bool)>,
+    pub(super) order: Vec<(ExpressionNode, bool)>,
     pub(super) limit: Option<u64>,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
-    pub(super) node: Node,
+pub(super) struct SelectItem {
+    pub(super) node: ExpressionNode,
     /// Name as written, or after AS.
     pub(super) name: String,
 }
@@ -45,13 +45,13 @@ pub(super) struct From {
     pub(super) is_objects: bool,
     /// INSTANCEOF: subclasses too.
     pub(super) with_subclasses: bool,
-    pub(super) source: Source,
+    pub(super) source: SelectSource,
     pub(super) alias: Option<String>,
 }
 
 /// Source of the rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Source {
+pub(super) enum SelectSource {
     /// A class by name.
     Class(String),
     /// Classes whose name matches.
@@ -63,7 +63,7 @@ pub(super) enum Source {
     /// Result of another query.
     Query(Box<Union>),
     /// Value of an expression without a row.
-    Value(Box<Node>),
+    Value(Box<ExpressionNode>),
     /// `${snapshot}.getClasses()`.
     AllClasses,
     /// `${snapshot}.getClassesByName(name, subclasses)`.
@@ -72,7 +72,7 @@ pub(super) enum Source {
 
 /// An expression and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct ExpressionNode {
     /// Start offset.
     pub(super) start: usize,
     /// End offset (exclusive).
@@ -97,37 +97,37 @@ pub(super) enum Expression {
     /// Result of a nested query.
     Query(Box<Union>),
     /// Fields, attributes, methods and elements, in sequence.
-    Path(Box<Node>, Vec<Step>),
-    Call(Function, Box<Node>),
-    Aggregate(Aggregate, Option<Box<Node>>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Compare(Box<Node>, Comparison, Box<Node>),
-    Arithmetic(Box<Node>, Vec<(Operator, Node)>),
-    Like(Box<Node>, String, bool),
-    In(Box<Node>, Vec<Node>, bool),
-    InQuery(Box<Node>, Box<Union>, bool),
+    Path(Box<ExpressionNode>, Vec<StepNode>),
+    Call(Function, Box<ExpressionNode>),
+    Aggregate(Aggregate, Option<Box<ExpressionNode>>),
+    Not(Box<ExpressionNode>),
+    Negate(Box<ExpressionNode>),
+    All(Vec<ExpressionNode>),
+    Any(Vec<ExpressionNode>),
+    Compare(Box<ExpressionNode>, Comparison, Box<ExpressionNode>),
+    Arithmetic(Box<ExpressionNode>, Vec<(Operator, ExpressionNode)>),
+    Like(Box<ExpressionNode>, String, bool),
+    In(Box<ExpressionNode>, Vec<ExpressionNode>, bool),
+    InQuery(Box<ExpressionNode>, Box<Union>, bool),
     /// `instanceof` and `implements`.
-    Is(Box<Node>, String, usize),
+    Is(Box<ExpressionNode>, String, usize),
 }
 
 /// A step of a path and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct StepNode {
     pub(super) at: usize,
-    pub(super) what: What,
+    pub(super) what: StepName,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
+pub(super) enum StepName {
     Field(String),
     Attribute(String),
-    Method(String, Vec<Node>),
-    Element(Box<Node>),
+    Method(String, Vec<ExpressionNode>),
+    Element(Box<ExpressionNode>),
     /// `[first:last]`
-    Slice(Box<Node>, Box<Node>),
+    Slice(Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use hprof_parser::ObjectId;
 
 /// Value of an expression for one row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum ExpressionValue {
     /// Null, or a missing value.
     Null,
     /// `boolean`
@@ -32,9 +32,9 @@ pub(super) enum Value {
     /// A part of a list.
     Slice(Box<Slice>),
     /// Values returned by a query.
-    Many(Arc<[Value]>),
+    Many(Arc<[ExpressionValue]>),
     /// Key and value of a map.
-    Entry(Box<(Value, Value)>),
+    Entry(Box<(ExpressionValue, ExpressionValue)>),
     /// A field of an object, by index.
     Field(ObjectIndex, u32),
     /// A static field of a class object, by index.
@@ -84,7 +84,7 @@ pub(super) enum List {
 
 /// Key by which rows are grouped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum GroupKey {
     Null,
     Boolean(bool),
     Whole(i64),
@@ -95,34 +95,34 @@ pub(super) enum Key {
     Missing(ObjectId),
     List(List, ObjectIndex),
     Slice(Box<Slice>),
-    Many(Box<[Key]>),
+    Many(Box<[GroupKey]>),
     Field(ObjectIndex, u32),
     Static(ObjectIndex, u32),
     Snapshot,
     SnapshotInfo,
 }
 
-impl Value {
+impl ExpressionValue {
     /// Returns the value as a key: equal numbers have the same key.
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> GroupKey {
         match self {
-            Self::Null => Key::Null,
-            Self::Boolean(value) => Key::Boolean(*value),
-            Self::Whole(value) => Key::Whole(*value),
-            Self::Char(value) => Key::Char(*value),
+            Self::Null => GroupKey::Null,
+            Self::Boolean(value) => GroupKey::Boolean(*value),
+            Self::Whole(value) => GroupKey::Whole(*value),
+            Self::Char(value) => GroupKey::Char(*value),
             Self::Float(value) => double_key(f64::from(*value)),
             Self::Double(value) => double_key(*value),
-            Self::Text(value) => Key::Text(value.clone()),
-            Self::Object(object) => Key::Object(*object),
-            Self::Missing(id) => Key::Missing(*id),
-            Self::List(list, object) => Key::List(*list, *object),
-            Self::Slice(slice) => Key::Slice(slice.clone()),
-            Self::Many(values) => Key::Many(values.iter().map(Self::key).collect()),
-            Self::Entry(entry) => Key::Many([entry.0.key(), entry.1.key()].into()),
-            Self::Field(object, number) => Key::Field(*object, *number),
-            Self::Static(class, number) => Key::Static(*class, *number),
-            Self::Snapshot => Key::Snapshot,
-            Self::SnapshotInfo => Key::SnapshotInfo,
+            Self::Text(value) => GroupKey::Text(value.clone()),
+            Self::Object(object) => GroupKey::Object(*object),
+            Self::Missing(id) => GroupKey::Missing(*id),
+            Self::List(list, object) => GroupKey::List(*list, *object),
+            Self::Slice(slice) => GroupKey::Slice(slice.clone()),
+            Self::Many(values) => GroupKey::Many(values.iter().map(Self::key).collect()),
+            Self::Entry(entry) => GroupKey::Many([entry.0.key(), entry.1.key()].into()),
+            Self::Field(object, number) => GroupKey::Field(*object, *number),
+            Self::Static(class, number) => GroupKey::Static(*class, *number),
+            Self::Snapshot => GroupKey::Snapshot,
+            Self::SnapshotInfo => GroupKey::SnapshotInfo,
         }
     }
 
@@ -221,12 +221,12 @@ impl Value {
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// Returns the key of a number. Equal whole and floating-point numbers group together.
-fn double_key(value: f64) -> Key {
+fn double_key(value: f64) -> GroupKey {
     #[allow(clippy::cast_possible_truncation)] // It is whole, and a long.
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
-        return Key::Whole(value as i64);
+        return GroupKey::Whole(value as i64);
     }
-    Key::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
+    GroupKey::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
 }
 
 /// Compares exactly: not all large longs are doubles.
@@ -245,21 +245,21 @@ mod tests {
 
     #[test]
     fn numbers_compare_across_types() {
-        use Value::{Char, Double, Float, Text, Whole};
-        let compare = |a: Value, b: Value| a.compare(&b);
+        use ExpressionValue::{Char, Double, Float, Text, Whole};
+        let compare = |a: ExpressionValue, b: ExpressionValue| a.compare(&b);
         assert_eq!(compare(Whole(1), Double(1.0)), Some(Ordering::Equal));
         assert_eq!(compare(Whole(i64::MAX), Double(9_223_372_036_854_775_807.0)), Some(Ordering::Less));
         assert_eq!(compare(Float(1.5), Whole(2)), Some(Ordering::Less));
         assert_eq!(compare(Double(f64::NAN), Whole(2)), None);
         assert_eq!(compare(Char(97), Whole(97)), Some(Ordering::Equal));
         assert_eq!(compare(Char(97), Text("a".into())), Some(Ordering::Equal));
-        assert_eq!(compare(Value::Null, Whole(0)), None);
+        assert_eq!(compare(ExpressionValue::Null, Whole(0)), None);
         assert_eq!(compare(Text("1".into()), Whole(1)), None);
         assert_eq!(Double(2.0).key(), Whole(2).key());
         assert_eq!(Double(-9_223_372_036_854_775_808.0).key(), Whole(i64::MIN).key());
         assert_ne!(Double(9_223_372_036_854_775_808.0).key(), Whole(i64::MAX).key());
         assert_eq!(Double(9e17).key(), Whole(900_000_000_000_000_000).key());
-        assert_eq!(Value::Null.order(&Whole(i64::MIN)), Ordering::Less);
+        assert_eq!(ExpressionValue::Null.order(&Whole(i64::MIN)), Ordering::Less);
         assert_eq!(Double(f64::NAN).order(&Whole(5)), Ordering::Greater);
     }
 }

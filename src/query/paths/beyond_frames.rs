@@ -24,7 +24,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 
 use super::search::Budget;
 use super::shortest;
-use super::starts::{Starts, Which};
+use super::starts::{StartRoots, Starts};
 
 /// A path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Path {
 
 /// Paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPaths {
     /// Paths, shortest first. One more than requested if none of the shortest leads through fields.
     pub paths: Vec<Path>,
     /// `true` if all paths lead over excluded references.
@@ -46,7 +46,7 @@ pub struct Found {
     pub are_all: bool,
 }
 
-impl Found {
+impl FoundPaths {
     /// Returns whether there are paths, and all lead through frames.
     pub fn only_frames(&self) -> bool {
         !self.paths.is_empty() && self.paths.iter().all(|path| path.through_frame)
@@ -55,7 +55,7 @@ impl Found {
 
 /// Finds up to `most` paths to an object, and at least one through fields if there is one. Skips `excluded` references;
 /// if there is no path then, follows all references, still from the same roots.
-pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> FoundPaths {
     paths_within(edges, object, most, excluded, &mut Budget::unlimited())
 }
 
@@ -66,10 +66,10 @@ pub fn paths_within(
     most: usize,
     excluded: Excluded,
     budget: &mut Budget,
-) -> Found {
-    let shortest::Found { paths, only_excluded, mut are_all } =
+) -> FoundPaths {
+    let shortest::ShortestPaths { paths, only_excluded, mut are_all } =
         shortest::paths_within(edges, object, most, excluded, budget);
-    let fields = Starts::new(&edges.roots, excluded, Which::BeyondFrames);
+    let fields = Starts::new(&edges.roots, excluded, StartRoots::BeyondFrames);
     let path = |objects: Vec<ObjectIndex>| {
         let through_frame = objects.first().is_some_and(|root| !fields.contains(*root));
         Path { objects, through_frame }
@@ -92,5 +92,5 @@ pub fn paths_within(
         paths.extend(added);
         are_all &= paths.len() == all;
     }
-    Found { paths, only_excluded, are_all }
+    FoundPaths { paths, only_excluded, are_all }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::dominators::walk::{Marks, Outward};
+use crate::dominators::avoiding_walk::{Marks, Outward};
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
@@ -23,7 +23,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::scratch::{Array, ScratchArena, atomic_u32};
 
-use super::starts::{Starts, Which};
+use super::starts::{StartRoots, Starts};
 
 /// Number of objects in a level from which all cores are used.
 const MANY: usize = 1 << 12;
@@ -65,19 +65,19 @@ impl Forest {
         let (mut seen, mut fresh) = (Bits::new(count), Marks::new(count));
         let outward = Outward::new(edges.graph);
         let mut start = 0;
-        for which in [Which::BeyondFrames, Which::Frames] {
+        for which in [StartRoots::BeyondFrames, StartRoots::Frames] {
             if found >= wanted {
                 break;
             }
             let holders = atomic_u32(&mut holders);
             let (outward, seen, fresh) = (&outward, &mut seen, &mut fresh);
-            let mut walk = Walk { edges, outward, excluded, sought, seen, fresh, holders };
+            let mut walk = ForestWalk { edges, outward, excluded, sought, seen, fresh, holders };
             let starts = Starts::new(&edges.roots, excluded, which);
             let (levels, reached) = walk.go(&mut order, start, starts.objects(), wanted - found);
             start = levels.last().copied().unwrap_or(start);
             walks.push(levels);
             found += reached;
-            if which == Which::Frames {
+            if which == StartRoots::Frames {
                 only_frames = reached;
             }
         }
@@ -121,7 +121,7 @@ impl Forest {
 }
 
 /// A breadth-first walk from some roots.
-struct Walk<'w, 'a> {
+struct ForestWalk<'w, 'a> {
     edges: &'w Edges<'a>,
     outward: &'w Outward<'a>,
     excluded: Excluded,
@@ -133,7 +133,7 @@ struct Walk<'w, 'a> {
     holders: &'w [AtomicU32],
 }
 
-impl Walk<'_, '_> {
+impl ForestWalk<'_, '_> {
     /// Walks until `wanted` sought objects are found, and appends reached objects to `order` from `start` on. Returns
     /// the start of each level and the end of the last, and the number of sought objects found.
     fn go(

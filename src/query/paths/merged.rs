@@ -55,7 +55,7 @@ impl More {
 
 /// An object on the paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct PathNode {
     /// Object index.
     pub object: ObjectIndex,
     /// Index of the parent node in the list; `None` for roots.
@@ -76,7 +76,7 @@ pub struct Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Trees in preorder, those with most sought objects first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PathNode>,
     /// Omitted roots.
     pub more: More,
     /// Number of sought objects.
@@ -148,7 +148,7 @@ struct Picker<'p, 'a> {
     sought: &'p Bits,
     show: Show,
     /// Nodes by level; removed nodes have no objects.
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
     more: More,
     /// Branches that are shown; on top the one with fewest objects, of several the last.
     heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>>,
@@ -209,7 +209,7 @@ impl Picker<'_, '_> {
                     continue;
                 }
                 let is_sought = self.sought.contains(object);
-                self.nodes.push(Node {
+                self.nodes.push(PathNode {
                     object,
                     parent,
                     depth,
@@ -260,7 +260,7 @@ impl Picker<'_, '_> {
         }
         self.heap.pop();
         self.heap.push(Reverse((objects, Reverse(node))));
-        if let Some(Node { object, parent, .. }) = self.nodes.get(last).copied() {
+        if let Some(PathNode { object, parent, .. }) = self.nodes.get(last).copied() {
             self.leave_out(parent, object, fewest);
         }
         if let Some(gone) = self.nodes.get_mut(last) {
@@ -270,7 +270,7 @@ impl Picker<'_, '_> {
     }
 
     /// Returns the nodes in preorder, without removed ones.
-    fn in_preorder(self) -> Vec<Node> {
+    fn in_preorder(self) -> Vec<PathNode> {
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut stack = Vec::new();
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.objects > 0) {
@@ -288,7 +288,7 @@ impl Picker<'_, '_> {
         while let Some((at, parent)) = stack.pop() {
             let Some(node) = self.nodes.get(at) else { continue };
             let place = nodes.len();
-            nodes.push(Node { parent, ..*node });
+            nodes.push(PathNode { parent, ..*node });
             let children = below.get_mut(at).map(std::mem::take).unwrap_or_default();
             stack.extend(children.into_iter().rev().map(|child| (child, Some(place))));
         }

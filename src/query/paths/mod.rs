@@ -4,7 +4,7 @@ pub mod beyond_frames;
 pub(crate) mod forest;
 pub mod merged;
 pub mod root_index;
-pub mod roots;
+pub mod root_report;
 pub(crate) mod search;
 pub mod shortest;
 pub(crate) mod starts;

@@ -71,7 +71,7 @@ impl Budget {
 }
 
 /// State shared by all parts of a search. No two parts visit the same object.
-pub(crate) struct Search<'s, 'a> {
+pub(crate) struct PathSearch<'s, 'a> {
     pub(crate) edges: &'s Edges<'a>,
     /// Roots at which paths start.
     pub(crate) starts: &'s Starts<'s, 'a>,
@@ -93,7 +93,7 @@ pub(crate) struct Search<'s, 'a> {
     guards: Vec<TreePosition>,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> PathSearch<'s, 'a> {
     pub(crate) fn new(
         (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
@@ -149,7 +149,7 @@ struct Link {
 
 /// One part of the search: ways to an object from one of its dominators, or from any root.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SearchPart {
     object: ObjectIndex,
     /// Object at which ways start; `None` for all roots.
     start: Option<ObjectIndex>,
@@ -167,10 +167,10 @@ pub(crate) struct Part {
     pub(crate) ways: Vec<Vec<ObjectIndex>>,
 }
 
-impl Part {
+impl SearchPart {
     /// Starts a search for ways from `start` to an object that dominates the positions `behind`.
     pub(crate) fn new(
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         object: ObjectIndex,
         behind: Range<TreePosition>,
         start: Option<ObjectIndex>,
@@ -203,26 +203,26 @@ impl Part {
     }
 
     /// Finds the shortest ways.
-    pub(crate) fn begin(&mut self, search: &mut Search<'_, '_>) {
+    pub(crate) fn begin(&mut self, search: &mut PathSearch<'_, '_>) {
         while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
     /// Finds all ways of up to `length` links.
-    pub(crate) fn go_on(&mut self, search: &mut Search<'_, '_>, length: usize) {
+    pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
         while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
         {
             self.advance(search);
         }
     }
 
-    fn is_enough(&self, search: &Search<'_, '_>) -> bool {
+    fn is_enough(&self, search: &PathSearch<'_, '_>) -> bool {
         self.ways.len() >= search.most
     }
 
     /// Advances by one level.
-    fn advance(&mut self, search: &mut Search<'_, '_>) {
+    fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
             let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
@@ -245,7 +245,7 @@ impl Part {
     }
 
     /// Visits the instances of classes as holders of their class objects.
-    fn look_at_instances(&mut self, search: &mut Search<'_, '_>) {
+    fn look_at_instances(&mut self, search: &mut PathSearch<'_, '_>) {
         let mut links = std::mem::take(&mut self.classes);
         if links.is_empty() {
             return;
@@ -283,7 +283,7 @@ impl Part {
     #[inline]
     fn look(
         &mut self,
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         holder: ObjectIndex,
         at: usize,
         behind: &Range<TreePosition>,
@@ -324,7 +324,7 @@ impl Part {
     }
 
     /// Returns whether a visited object may be taken again: if it is on other ways but not on this one.
-    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
+    fn may_go_again(&self, search: &mut PathSearch<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
         if search.ways == 1 {
             search.left_out = true;
             return false;

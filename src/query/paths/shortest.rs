@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::search::{Budget, Instances, Part, Search};
-use super::starts::{Starts, Which};
+use super::search::{Budget, Instances, PathSearch, SearchPart};
+use super::starts::{StartRoots, Starts};
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -29,7 +29,7 @@ const MORE_WAYS: usize = 16;
 
 /// Paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ShortestPaths {
     /// Objects from a root to the object, by index; shortest first.
     pub paths: Vec<Vec<ObjectIndex>>,
     /// `true` if all paths lead over excluded references.
@@ -40,7 +40,7 @@ pub struct Found {
 
 /// Finds up to `most` paths to an object. Skips `excluded` references; if there is no path then, follows all
 /// references, still from the same roots.
-pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> ShortestPaths {
     paths_within(edges, object, most, excluded, &mut Budget::unlimited())
 }
 
@@ -52,8 +52,8 @@ pub fn paths_within(
     most: usize,
     excluded: Excluded,
     budget: &mut Budget,
-) -> Found {
-    let starts = Starts::new(&edges.roots, excluded, Which::All);
+) -> ShortestPaths {
+    let starts = Starts::new(&edges.roots, excluded, StartRoots::All);
     let mut found = search(edges, &starts, object, most, excluded, budget);
     let is_reachable = edges.graph.tree.reachable_position(object).is_some();
     let is_none = found.paths.is_empty() && !budget.is_spent();
@@ -72,27 +72,27 @@ pub(super) fn search<'a>(
     most: usize,
     excluded: Excluded,
     budget: &mut Budget,
-) -> Found {
+) -> ShortestPaths {
     if most == 0 {
-        return Found::default();
+        return ShortestPaths::default();
     }
     let mut instances = Instances::default();
     let mut ways = most.min(MAX_WAYS);
     let mut before = Vec::new();
     loop {
         let with = (&mut instances, &mut *budget);
-        let mut search = Search::new((edges, starts), [most, ways], excluded, with);
+        let mut search = PathSearch::new((edges, starts), [most, ways], excluded, with);
         let mut paths = go(&mut search, object);
         if search.budget.is_spent() {
             // A retry may have found fewer.
             let paths = if paths.len() < before.len() { before } else { paths };
-            return Found { paths, ..Found::default() };
+            return ShortestPaths { paths, ..ShortestPaths::default() };
         }
         let is_enough = paths.len() >= most;
         // With one way the search still continues from every object, so if it finds no path there is none.
         let are_all = !is_enough && (!search.left_out || paths.is_empty());
         if are_all || is_enough || ways >= MAX_WAYS {
-            return Found { paths, only_excluded: false, are_all };
+            return ShortestPaths { paths, only_excluded: false, are_all };
         }
         before = std::mem::take(&mut paths);
         ways = ways.saturating_mul(MORE_WAYS).min(MAX_WAYS);
@@ -104,19 +104,19 @@ enum Ways {
     /// The only way: one reference.
     Direct(ObjectIndex),
     /// The ways found so far.
-    Found(Box<Part>),
+    Found(Box<SearchPart>),
 }
 
 impl Ways {
     /// Starts the search for ways from `start` to an object that dominates the positions `behind`; `None` if there are
     /// none.
     fn new(
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         object: ObjectIndex,
         behind: Range<TreePosition>,
         start: Option<ObjectIndex>,
     ) -> Option<Self> {
-        let mut part = Part::new(search, object, behind, start);
+        let mut part = SearchPart::new(search, object, behind, start);
         part.begin(search);
         match part.ways.as_slice() {
             [] => None,
@@ -127,7 +127,7 @@ impl Ways {
 }
 
 /// Searches all parts.
-fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
+fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
     // From the object up to the roots.
     let mut parts = Vec::new();
     let (mut below, mut behind) = (object, search.dominated(object));
@@ -162,7 +162,7 @@ fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>>
 
 /// Returns the dominators through which all paths to an object lead, up to the first at which paths start, and the
 /// positions that each dominates.
-fn dominators(search: &Search<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex, Range<TreePosition>)> {
+fn dominators(search: &PathSearch<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex, Range<TreePosition>)> {
     let (tree, starts) = (&search.edges.graph.tree, search.starts);
     let mut found = Vec::new();
     if starts.contains(object) {
@@ -188,13 +188,13 @@ fn dominators(search: &Search<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex,
 #[derive(Debug, Default)]
 struct Choices {
     /// Chosen ways as linked lists: part, way and previous step.
-    steps: Vec<Step>,
+    steps: Vec<SearchStep>,
     /// Last step of each combination, shortest path first: the excess over the shortest length, and the step.
     ends: Vec<(usize, Option<usize>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct SearchStep {
     part: usize,
     way: usize,
     before: Option<usize>,
@@ -218,7 +218,7 @@ impl Choices {
                 }
                 let Some((shorter, before)) = ends.get(at).copied() else { continue };
                 choices.ends.push((sum, Some(choices.steps.len())));
-                choices.steps.push(Step { part: number, way, before });
+                choices.steps.push(SearchStep { part: number, way, before });
                 if way + 1 < part.ways.len() {
                     heap.push(Reverse((shorter.saturating_add(longer(way + 1)), at, way + 1)));
                 }
@@ -228,14 +228,18 @@ impl Choices {
     }
 
     /// Returns the steps of a combination, from the roots to the object.
-    fn steps(&self, end: Option<usize>) -> impl Iterator<Item = Step> {
+    fn steps(&self, end: Option<usize>) -> impl Iterator<Item = SearchStep> {
         let step = |at: Option<usize>| at.and_then(|at| self.steps.get(at)).copied();
         std::iter::successors(step(end), move |last| step(last.before))
     }
 }
 
 /// Assembles a path from its parts.
-fn put_together(parts: &[Ways], choice: impl Iterator<Item = Step>, object: ObjectIndex) -> Vec<ObjectIndex> {
+fn put_together(
+    parts: &[Ways],
+    choice: impl Iterator<Item = SearchStep>,
+    object: ObjectIndex,
+) -> Vec<ObjectIndex> {
     let mut path = Vec::new();
     let mut chosen = choice.peekable();
     for (number, part) in parts.iter().enumerate().rev() {

@@ -2,14 +2,14 @@
 
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 
 use super::root_index::RootIndex;
 
 /// Selection of roots at which paths start. Objects on a thread's stack have roots of kind java frame, JNI local,
 /// native stack or thread block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum StartRoots {
     /// All.
     All,
     /// Objects that are roots for a reason other than a thread's stack.
@@ -30,13 +30,13 @@ pub(crate) struct Starts<'e, 'a> {
 
 impl<'e, 'a> Starts<'e, 'a> {
     /// Selects the roots that are not `excluded`.
-    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: Which) -> Self {
+    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: StartRoots) -> Self {
         let is_wanted = |root: &GcRoot| {
             !excluded.contains_root(root.kind)
                 && match which {
-                    Which::All => true,
-                    Which::BeyondFrames => !root.is_of_stack(),
-                    Which::Frames => root.is_of_stack(),
+                    StartRoots::All => true,
+                    StartRoots::BeyondFrames => !root.is_of_stack(),
+                    StartRoots::Frames => root.is_of_stack(),
                 }
         };
         Self { roots, objects: roots.objects_of(is_wanted), threads: roots.threads_of(is_wanted) }

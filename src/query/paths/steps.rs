@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::Heap;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;
@@ -17,7 +17,7 @@ use crate::threads::frames::{Frame, Frames};
 
 /// An object on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ObjectStep {
     /// Object ID.
     pub id: ObjectId,
     /// Class name; `None` if the dump does not contain it.
@@ -44,7 +44,7 @@ const MAX_THREADS: usize = 10;
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct StepThread {
     /// Object ID, if the thread is in the dump.
     pub id: Option<ObjectId>,
     /// Name, if the dump has it.
@@ -63,7 +63,7 @@ pub struct RootView {
     /// `true` if the dump names no kind: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
     /// Thread of the root; of several the first.
-    pub thread: Option<Thread>,
+    pub thread: Option<StepThread>,
     /// Innermost frame in which that thread holds the object.
     pub frame: Option<Frame>,
     /// Number of other threads that hold the object.
@@ -116,18 +116,18 @@ impl<'a> View<'a> {
     }
 
     /// Describes an object held by `holder`.
-    pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> Step {
+    pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> ObjectStep {
         self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))
     }
 
     /// Describes an object and the reference that holds it.
-    pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> Step {
+    pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> ObjectStep {
         let tree = &self.edges.graph.tree;
         let position = tree.position(object);
         let reachable = tree.reachable_position(object);
         let strength = held.as_ref().map(|(holder, holding)| self.edges.strength(*holder, holding));
         let reference = held.as_ref().map(|(_, holding)| holding.to_string());
-        Step {
+        ObjectStep {
             id: self.id(object),
             class: self.class_name(object).map(str::to_owned),
             label: self.labels.label(object),
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
     }
 
     /// Describes the objects of a path in a range.
-    pub fn steps(&self, path: &[ObjectIndex], places: Range<usize>) -> Vec<Step> {
+    pub fn steps(&self, path: &[ObjectIndex], places: Range<usize>) -> Vec<ObjectStep> {
         let holder = places.start.checked_sub(1).and_then(|before| path.get(before)).copied();
         let objects = path.get(places).unwrap_or_default();
         let holders = std::iter::once(holder).chain(objects.iter().copied().map(Some));
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
     }
 
     /// Describes objects held by one object, in the given order.
-    pub fn held_by(&self, holder: ObjectIndex, objects: &[ObjectIndex]) -> Vec<Step> {
+    pub fn held_by(&self, holder: ObjectIndex, objects: &[ObjectIndex]) -> Vec<ObjectStep> {
         let mut sorted = objects.to_vec();
         sorted.sort_unstable();
         let holdings = self.edges.holdings(holder, &sorted);
@@ -220,7 +220,7 @@ impl<'a> View<'a> {
             class: self.class_name(object).map(str::to_owned),
             kinds,
             is_assumed,
-            thread: first.map(|(serial, thread)| Thread {
+            thread: first.map(|(serial, thread)| StepThread {
                 id: thread.map(|thread| self.id(thread)),
                 name: self.thread_name(serial, thread),
             }),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::classes::pattern::{self, ClassPattern};
-use crate::compare::{Change, Status, names};
+use crate::compare::{Change, Status, stable_names};
 use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
@@ -33,7 +33,7 @@ pub struct Compared<R> {
 
 /// Sort key of sites; largest growth first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum ChangeOrder {
     /// Live bytes, then allocated bytes.
     #[default]
     LiveBytes,
@@ -114,13 +114,18 @@ impl Percent {
 }
 
 /// Compares allocation sites of these classes; of all if empty.
-pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: SortBy) -> Compared<SiteRow> {
+pub fn sites(
+    old: &Profile,
+    new: &Profile,
+    classes: &[ClassPattern],
+    sort_by: ChangeOrder,
+) -> Compared<SiteRow> {
     let mut stacks = Stacks::default();
     let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
     let has_allocated = of(&old.sites) == of(&new.sites);
     let mut rows: Sums<(Arc<str>, TraceSerial), Totals> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.sites.iter().flat_map(|sites| &sites.rows);
         for site in all.filter(|site| pattern::any_matches(classes, &site.class)) {
             let key = (numbers.stacks.name(&site.class), numbers.of(site.trace));
@@ -152,9 +157,9 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
     rows.sort_rows_by(|a, b| {
         let grown = |row: &SiteRow| {
             let (live, allocated) = match sort_by {
-                SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
-                SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
-                SortBy::Class => (None, None),
+                ChangeOrder::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
+                ChangeOrder::LiveInstances => (Some(row.live_instances), row.allocated_instances),
+                ChangeOrder::Class => (None, None),
             };
             [live, allocated].map(|change| Reverse(change.map_or(0, Change::delta)))
         };
@@ -170,7 +175,7 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
     let mut rows: Sums<TraceSerial, u64> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
             if wanted.matches(*trace) {
                 let stack = numbers.of(*trace);
@@ -198,20 +203,20 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
 /// Compares CPU TIME of stacks that match a filter.
 pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<TimeRow> {
     #[derive(Default)]
-    struct Sum {
+    struct SampleSum {
         count: u64,
         percent: f64,
     }
     let mut stacks = Stacks::default();
-    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), Sum> = Sums::default();
+    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), SampleSum> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.times.iter().flat_map(|times| &times.rows);
         for row in all.filter(|row| wanted.matches(row.trace)) {
             let stack = numbers.of(row.trace);
             let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
-            add(&mut rows, (stack, method), side, |sum: &mut Sum| {
+            add(&mut rows, (stack, method), side, |sum: &mut SampleSum| {
                 sum.count = sum.count.saturating_add(row.count);
                 sum.percent += row.self_percent;
             });
@@ -220,7 +225,7 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
     let total_ms = |profile: &Profile| profile.times.as_ref().map(|times: &Times| times.total_ms);
     let totals = (total_ms(old), total_ms(new));
     let rows = rows.into_iter().map(|((stack, method), [old, new])| {
-        let of = |sum: &Option<Sum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
+        let of = |sum: &Option<SampleSum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
         let (before, after) = (of(&old), of(&new));
         let self_percent = Percent::rounded(before.1, after.1);
         let ms = |percent, total: Option<i64>| cputime::milliseconds(percent, total?);
@@ -269,7 +274,7 @@ pub(super) fn class_name(class: &str) -> Cow<'_, str> {
         Some((what, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
             Cow::Owned(format!("<unknown {what}>"))
         }
-        _ => names::stem(class),
+        _ => stable_names::stem(class),
     }
 }
 
@@ -347,14 +352,14 @@ fn by_names(left: &Frame, right: &Frame) -> Ordering {
 }
 
 /// Stack numbers of one file's traces.
-struct Numbers<'a> {
+struct StackNumbers<'a> {
     stacks: &'a mut Stacks,
     traces: &'a Traces,
     of_trace: FxHashMap<TraceSerial, TraceSerial>,
     of_frame: FxHashMap<u32, u32>,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> StackNumbers<'a> {
     fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
         Self { stacks, traces, of_trace: FxHashMap::default(), of_frame: FxHashMap::default() }
     }
@@ -437,7 +442,7 @@ mod tests {
                 site("a.B", 1, 5),
             ],
         );
-        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let found = sites(&old, &new, &[], ChangeOrder::LiveBytes);
         let rows: Vec<(&str, String, Status, i64, u64)> = (found.rows.iter())
             .map(|row| {
                 let stack = text(&found.stacks, row.stack);
@@ -457,7 +462,7 @@ mod tests {
         let allocated = found.rows.first().unwrap();
         assert_eq!(allocated.allocated_bytes, Some(Change { old: 200, new: 242 }));
         assert_eq!(allocated.allocated_instances, Some(Change { old: 3, new: 9 }));
-        let found = sites(&old, &new, &["a.*".parse().unwrap()], SortBy::Class);
+        let found = sites(&old, &new, &["a.*".parse().unwrap()], ChangeOrder::Class);
         assert_eq!(found.rows.iter().map(|row| &*row.class).collect::<Vec<_>>(), ["a.B", "a.B", "a.Gone"]);
     }
 
@@ -475,16 +480,16 @@ mod tests {
         let order = |by| -> Vec<String> {
             sites(&old, &new, &[], by).rows.iter().map(|row| row.class.to_string()).collect()
         };
-        assert_eq!(order(SortBy::LiveBytes), ["c", "b", "a"]);
-        assert_eq!(order(SortBy::LiveInstances), ["c", "a", "b"]);
-        assert_eq!(order(SortBy::Class), ["a", "b", "c"]);
+        assert_eq!(order(ChangeOrder::LiveBytes), ["c", "b", "a"]);
+        assert_eq!(order(ChangeOrder::LiveInstances), ["c", "a", "b"]);
+        assert_eq!(order(ChangeOrder::Class), ["a", "b", "c"]);
     }
 
     #[test]
     fn what_was_freed_is_not_compared_with_what_nobody_counted() {
         let old = with_sites(&[], Origin::Objects, vec![site("a.B", 1, 10)]);
         let new = with_sites(&[], Origin::Recorded, vec![site("a.B", 1, 10)]);
-        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let found = sites(&old, &new, &[], ChangeOrder::LiveBytes);
         let row = found.rows.first().unwrap();
         assert_eq!((row.status, row.allocated_bytes, row.allocated_instances), (Status::Same, None, None));
     }

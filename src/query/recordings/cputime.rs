@@ -9,7 +9,7 @@ use crate::sorting::SortRows;
 
 /// Query for rows of CPU TIME or MONITOR TIME.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct TimeQuery {
     /// Filter of traces by their frames.
     pub filter: StackFilter,
     /// Patterns of the row's name, which is the monitor's class in MONITOR TIME; any if empty.
@@ -17,14 +17,14 @@ pub struct Question {
     /// Minimum share of the whole time that a row needs.
     pub cutoff: f64,
     /// Order of the rows; that of the file by default.
-    pub sort_by: Option<SortBy>,
+    pub sort_by: Option<TimeOrder>,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
 /// Order of rows. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
+pub enum TimeOrder {
     /// By time, descending.
     Time,
     /// By number of calls or contentions, descending.
@@ -37,7 +37,7 @@ pub enum SortBy {
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<'a> {
+pub struct RankedTime<'a> {
     /// Rank among all rows, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
     /// Row of the file.
@@ -50,7 +50,7 @@ pub struct Row<'a> {
 
 /// Rows that match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer<R> {
+pub struct TimeReport<R> {
     /// Rows, at most `top`.
     pub rows: Vec<R>,
     /// Number of matching rows before `top` was applied.
@@ -62,8 +62,8 @@ pub fn times<'a>(
     rows: &'a [TimeRow],
     total_ms: i64,
     traces: &Traces,
-    question: &Question,
-) -> Answer<Row<'a>> {
+    question: &TimeQuery,
+) -> TimeReport<RankedTime<'a>> {
     let stacks = question.filter.of(traces);
     let is_meant = |row: &TimeRow| {
         stacks.matches(row.trace)
@@ -74,26 +74,26 @@ pub fn times<'a>(
     let mut all: Vec<&TimeRow> = rows.iter().collect();
     // Ranks are computed before rows are left out: they count all rows, as in the file.
     match question.sort_by {
-        None | Some(SortBy::Trace | SortBy::Method) => {}
-        Some(SortBy::Time) => all.sort_rows_by(|a, b| b.self_percent.total_cmp(&a.self_percent)),
-        Some(SortBy::Count) => all.sort_rows_by_key(|row| Reverse(row.count)),
+        None | Some(TimeOrder::Trace | TimeOrder::Method) => {}
+        Some(TimeOrder::Time) => all.sort_rows_by(|a, b| b.self_percent.total_cmp(&a.self_percent)),
+        Some(TimeOrder::Count) => all.sort_rows_by_key(|row| Reverse(row.count)),
     }
     let mut found: Vec<(u64, &TimeRow)> = (1..).zip(all).filter(|(_, row)| is_meant(row)).collect();
     match question.sort_by {
-        None | Some(SortBy::Time | SortBy::Count) => {}
-        Some(SortBy::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
-        Some(SortBy::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
+        None | Some(TimeOrder::Time | TimeOrder::Count) => {}
+        Some(TimeOrder::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
+        Some(TimeOrder::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
     }
     let matching = found.len() as u64;
     let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
-        .map(|(rank, time)| Row {
+        .map(|(rank, time)| RankedTime {
             rank,
             time,
             method: traces.method(time.trace),
             self_ms: milliseconds(time.self_percent, total_ms),
         })
         .collect();
-    Answer { rows, matching }
+    TimeReport { rows, matching }
 }
 
 /// Returns a percentage of a total.
@@ -117,7 +117,7 @@ pub struct CallQuestion {
     /// Minimum share of the total time that a call needs.
     pub cutoff: f64,
     /// Order of the rows; that of the file by default. Calls have no trace.
-    pub sort_by: Option<SortBy>,
+    pub sort_by: Option<TimeOrder>,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
@@ -132,7 +132,7 @@ pub struct CallRow<'a> {
 }
 
 /// Returns matching calls of one method by another.
-pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'a>> {
+pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> TimeReport<CallRow<'a>> {
     let whole = calls.iter().fold(0u64, |sum, call| sum.saturating_add(positive(call.time_ms)));
     let is_meant = |call: &Call| {
         let methods = [&call.callee, &call.caller].into_iter().flatten();
@@ -141,9 +141,9 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
     };
     let mut all: Vec<&Call> = calls.iter().collect();
     match question.sort_by {
-        None | Some(SortBy::Trace | SortBy::Method) => {}
-        Some(SortBy::Time) => all.sort_rows_by_key(|call| Reverse(call.time_ms)),
-        Some(SortBy::Count) => all.sort_rows_by_key(|call| Reverse(call.count)),
+        None | Some(TimeOrder::Trace | TimeOrder::Method) => {}
+        Some(TimeOrder::Time) => all.sort_rows_by_key(|call| Reverse(call.time_ms)),
+        Some(TimeOrder::Count) => all.sort_rows_by_key(|call| Reverse(call.count)),
     }
     let mut rows: Vec<CallRow<'a>> = (1..)
         .zip(all)
@@ -152,12 +152,12 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
         .collect();
     let key =
         |method: &Option<Method>| method.as_ref().map(|method| (method.class.clone(), method.name.clone()));
-    if question.sort_by == Some(SortBy::Method) {
+    if question.sort_by == Some(TimeOrder::Method) {
         rows.sort_rows_by_cached_key(|row| key(&row.call.callee));
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    TimeReport { rows, matching }
 }
 
 /// Returns a time, or 0 if it overflowed.
@@ -190,25 +190,25 @@ mod tests {
     #[test]
     fn order_cutoff_filters_and_estimates() {
         let (rows, traces) = (rows(), traces(&[(2, &[("z.Z", "m")]), (3, &[("y.Y", "m")])]));
-        let ranked = |question: &Question| -> Vec<(u64, u32)> {
+        let ranked = |question: &TimeQuery| -> Vec<(u64, u32)> {
             times(&rows, 679, &traces, question).rows.iter().map(|row| (row.rank, row.time.trace.0)).collect()
         };
-        let ranks = |question: Question| -> Vec<u64> { ranked(&question).iter().map(|row| row.0).collect() };
-        let by = |sort_by| Question { sort_by: Some(sort_by), ..Question::default() };
-        assert_eq!(ranked(&by(SortBy::Count)), [(1, 2), (2, 1), (3, 3)]);
+        let ranks = |question: TimeQuery| -> Vec<u64> { ranked(&question).iter().map(|row| row.0).collect() };
+        let by = |sort_by| TimeQuery { sort_by: Some(sort_by), ..TimeQuery::default() };
+        assert_eq!(ranked(&by(TimeOrder::Count)), [(1, 2), (2, 1), (3, 3)]);
         // Ranked among all rows, including those that do not match.
         let names = vec!["a.*".parse().unwrap()];
-        assert_eq!(ranked(&Question { names, ..by(SortBy::Count) }), [(3, 3)]);
-        assert_eq!(ranks(Question::default()), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Time)), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Trace)), [3, 2, 1]);
-        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
-        assert_eq!(ranks(Question { cutoff: 0.0103, ..Question::default() }), [1, 2, 3]);
-        assert_eq!(ranks(Question { cutoff: 0.0104, ..Question::default() }), [1, 2]);
-        assert_eq!(ranks(Question { names: vec!["b.*".parse().unwrap()], ..Question::default() }), [2]);
+        assert_eq!(ranked(&TimeQuery { names, ..by(TimeOrder::Count) }), [(3, 3)]);
+        assert_eq!(ranks(TimeQuery::default()), [1, 2, 3]);
+        assert_eq!(ranks(by(TimeOrder::Time)), [1, 2, 3]);
+        assert_eq!(ranks(by(TimeOrder::Trace)), [3, 2, 1]);
+        assert_eq!(ranks(by(TimeOrder::Method)), [3, 1, 2]);
+        assert_eq!(ranks(TimeQuery { cutoff: 0.0103, ..TimeQuery::default() }), [1, 2, 3]);
+        assert_eq!(ranks(TimeQuery { cutoff: 0.0104, ..TimeQuery::default() }), [1, 2]);
+        assert_eq!(ranks(TimeQuery { names: vec!["b.*".parse().unwrap()], ..TimeQuery::default() }), [2]);
         let filter = StackFilter { classes: vec!["y.Y".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(ranks(Question { filter, ..Question::default() }), [1]);
-        let answer = times(&rows, 679, &traces, &Question { top: Some(2), ..Question::default() });
+        assert_eq!(ranks(TimeQuery { filter, ..TimeQuery::default() }), [1]);
+        let answer = times(&rows, 679, &traces, &TimeQuery { top: Some(2), ..TimeQuery::default() });
         assert_eq!((answer.rows.first().unwrap().self_ms, answer.matching), (Some(300), 3));
         assert_eq!(answer.rows.first().unwrap().method.as_deref(), Some("y.Y.m"));
     }
@@ -241,9 +241,9 @@ mod tests {
             let rows = super::calls(&rows, &by(sort_by)).rows;
             rows.iter().map(|row| (row.rank, row.call.time_ms)).collect()
         };
-        assert_eq!(counts(SortBy::Time), [(1, 3), (2, 1), (3, 0)]);
-        assert_eq!(counts(SortBy::Count), [(1, 1), (2, 3), (3, 0)]);
-        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
+        assert_eq!(counts(TimeOrder::Time), [(1, 3), (2, 1), (3, 0)]);
+        assert_eq!(counts(TimeOrder::Count), [(1, 1), (2, 3), (3, 0)]);
+        assert_eq!(ranks(by(TimeOrder::Method)), [3, 1, 2]);
         assert_eq!(ranks(CallQuestion { cutoff: 0.25, ..CallQuestion::default() }), [1, 2]);
         let filter = StackFilter { methods: vec!["B.y".parse().unwrap()], ..StackFilter::default() };
         assert_eq!(ranks(CallQuestion { filter, top: Some(1), ..CallQuestion::default() }), [1]);

@@ -6,12 +6,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
-use crate::objects::selection::{NoObjectId, ThreadPattern};
+use crate::objects::object_id::NoObjectId;
+use crate::objects::selection::ThreadPattern;
 use hprof_parser::TraceSerial;
 
 /// Query for traces.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct TraceQuery {
     /// Serial numbers; all if empty.
     pub serials: Vec<TraceSerial>,
     /// Filter of traces by their frames.
@@ -45,7 +46,7 @@ impl FromStr for ThreadFilter {
 
 /// Traces that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer<'a> {
+pub struct TraceReport<'a> {
     /// Traces in the order of the file, at most `top`.
     pub rows: Vec<&'a Trace>,
     /// Number of matching traces before `top` was applied.
@@ -53,7 +54,7 @@ pub struct Answer<'a> {
 }
 
 /// Returns the traces that match a query.
-pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
+pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a> {
     let stacks = question.filter.of(&profile.traces);
     let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
     let threads = started_threads(profile);
@@ -70,7 +71,7 @@ pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
         .collect();
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    TraceReport { rows, matching }
 }
 
 /// Returns the started threads by serial number. Of several with one serial number the last counts.
@@ -104,13 +105,14 @@ mod tests {
     #[test]
     fn traces_by_serial_number_thread_and_frame() {
         let profile = sample();
-        let found = |question: Question| -> Vec<u32> {
+        let found = |question: TraceQuery| -> Vec<u32> {
             super::traces(&profile, &question).rows.iter().map(|trace| trace.serial.0).collect()
         };
-        let of_thread = |text: &str| Question { thread: Some(text.parse().unwrap()), ..Question::default() };
-        assert_eq!(found(Question::default()), [7, 5, 6]);
+        let of_thread =
+            |text: &str| TraceQuery { thread: Some(text.parse().unwrap()), ..TraceQuery::default() };
+        assert_eq!(found(TraceQuery::default()), [7, 5, 6]);
         assert_eq!(
-            found(Question { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..Question::default() }),
+            found(TraceQuery { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..TraceQuery::default() }),
             [7, 6]
         );
         assert_eq!(found(of_thread("2")), [5]);
@@ -118,9 +120,9 @@ mod tests {
         assert_eq!(found(of_thread("0x11")), [5]);
         assert_eq!(found(of_thread("*")), [7, 5]);
         let filter = StackFilter { classes: vec!["b.B".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(found(Question { filter, ..Question::default() }), [5]);
-        let answer = super::traces(&profile, &Question { top: Some(2), ..Question::default() });
+        assert_eq!(found(TraceQuery { filter, ..TraceQuery::default() }), [5]);
+        let answer = super::traces(&profile, &TraceQuery { top: Some(2), ..TraceQuery::default() });
         assert_eq!((answer.rows.len(), answer.matching), (2, 3));
-        assert_eq!(super::traces(&Profile::default(), &Question::default()), Answer::default());
+        assert_eq!(super::traces(&Profile::default(), &TraceQuery::default()), TraceReport::default());
     }
 }

@@ -8,21 +8,21 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::dump::{Dump, TableNumber};
+use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use crate::tables::{Batch, Chunk, Prepared, Table, Wanted};
+use crate::tables::{Batch, Prepared, Table, TableChunk, Wanted};
 
 /// Reader of the chunks of a query, in order.
 #[derive(Debug)]
-pub(super) struct Reader {
-    dump: Arc<Dump>,
+pub(super) struct ChunkReader {
+    dump: Arc<SqlDump>,
     clock: Arc<Clock>,
     table: TableNumber,
     wanted: Wanted,
     /// Chunks not yet requested, the next one last.
-    left: Vec<Chunk>,
+    left: Vec<TableChunk>,
     /// Chunks requested from other threads, the next one first.
-    ahead: VecDeque<Arc<Slot>>,
+    ahead: VecDeque<Arc<ChunkSlot>>,
     /// Number of chunks to request from other threads: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
@@ -39,20 +39,20 @@ const MANY: usize = 64;
 const PART: u64 = 8;
 
 /// Returns whether these chunks are most of a table of `rows` rows.
-fn are_most(chunks: &[Chunk], rows: u64) -> bool {
+fn are_most(chunks: &[TableChunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }
 
 /// A chunk that is read ahead.
 #[derive(Debug)]
-struct Slot {
-    chunk: Chunk,
-    state: Mutex<State>,
+struct ChunkSlot {
+    chunk: TableChunk,
+    state: Mutex<SlotState>,
     done: Condvar,
 }
 
 #[derive(Debug)]
-enum State {
+enum SlotState {
     /// Not started.
     Waiting(Batch),
     /// A thread is reading it.
@@ -63,14 +63,14 @@ enum State {
     Taken,
 }
 
-impl Reader {
+impl ChunkReader {
     /// Creates a reader of these chunks of a table.
     pub(super) fn new(
-        dump: Arc<Dump>,
+        dump: Arc<SqlDump>,
         clock: Arc<Clock>,
         table: TableNumber,
         wanted: Wanted,
-        mut chunks: Vec<Chunk>,
+        mut chunks: Vec<TableChunk>,
     ) -> Self {
         chunks.reverse();
         Self {
@@ -91,7 +91,7 @@ impl Reader {
         &mut self,
         batch: &mut Batch,
         prepared: &mut Option<Prepared>,
-    ) -> io::Result<Option<Chunk>> {
+    ) -> io::Result<Option<TableChunk>> {
         if self.read == MANY && prepared.is_none() {
             let stop = || self.clock.is_over();
             let prepare = |table: &dyn Table| {
@@ -121,25 +121,25 @@ impl Reader {
     }
 
     /// Takes a chunk that another thread reads.
-    fn take(&mut self, slot: &Slot, batch: &mut Batch) -> io::Result<()> {
+    fn take(&mut self, slot: &ChunkSlot, batch: &mut Batch) -> io::Result<()> {
         let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match std::mem::replace(&mut *state, State::Taken) {
-                State::Waiting(mut own) => {
+            match std::mem::replace(&mut *state, SlotState::Taken) {
+                SlotState::Waiting(mut own) => {
                     drop(state);
                     self.dump.read(self.table, &slot.chunk, self.wanted, &mut own)?;
                     self.spare.push(std::mem::replace(batch, own));
                     return Ok(());
                 }
-                State::Reading => {
-                    *state = State::Reading;
+                SlotState::Reading => {
+                    *state = SlotState::Reading;
                     state = slot.done.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                State::Read(read) => {
+                SlotState::Read(read) => {
                     self.spare.push(std::mem::replace(batch, read?));
                     return Ok(());
                 }
-                State::Taken => return Err(io::Error::other("a chunk was taken twice")),
+                SlotState::Taken => return Err(io::Error::other("a chunk was taken twice")),
             }
         }
     }
@@ -151,8 +151,8 @@ impl Reader {
             let (number, wanted) = (self.table, self.wanted);
             let empty = || self.dump.table(number, |table| table.batch(wanted));
             let Some(batch) = self.spare.pop().or_else(empty) else { return self.left.push(chunk) };
-            let state = Mutex::new(State::Waiting(batch));
-            let slot = Arc::new(Slot { chunk, state, done: Condvar::new() });
+            let state = Mutex::new(SlotState::Waiting(batch));
+            let slot = Arc::new(ChunkSlot { chunk, state, done: Condvar::new() });
             self.ahead.push_back(slot.clone());
             let (dump, clock) = (self.dump.clone(), self.clock.clone());
             rayon::spawn(move || slot.read(&dump, &clock, number, wanted));
@@ -160,23 +160,23 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ChunkReader {
     fn drop(&mut self) {
         for slot in &self.ahead {
             let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*state, State::Waiting(_)) {
-                *state = State::Taken;
+            if matches!(*state, SlotState::Waiting(_)) {
+                *state = SlotState::Taken;
             }
         }
     }
 }
 
-impl Slot {
+impl ChunkSlot {
     /// Reads the chunk, unless another thread did.
-    fn read(&self, dump: &Dump, clock: &Clock, number: TableNumber, wanted: Wanted) {
+    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: Wanted) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = match std::mem::replace(&mut *state, State::Reading) {
-            State::Waiting(batch) => batch,
+        let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {
+            SlotState::Waiting(batch) => batch,
             other => {
                 *state = other;
                 return;
@@ -192,7 +192,7 @@ impl Slot {
             dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
         }));
         let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Read(read);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = SlotState::Read(read);
         self.done.notify_all();
     }
 }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_table_is_not_most_of_it() {
-        let objects = |count: u32| Chunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
+        let objects = |count: u32| TableChunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
         assert!(are_most(&[objects(900), objects(101)], 8000));
         assert!(!are_most(&[objects(900), objects(100)], 8000));
         assert!(!are_most(&[], 0));

@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::path_text;
 use crate::objects::collections::{Collections, Forms};
-use crate::objects::condition::path::{Path, Places};
+use crate::objects::condition::path::{Path, StepPlaces};
 use crate::objects::label::Labels;
 use crate::objects::reader::Bits;
 use crate::paths::steps::View;
-use crate::tables::{About, Batch, Chunk, Definition, Names, NoClass, Question, Table, Tables, Wanted};
+use crate::tables::{
+    About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted,
+};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::{BasicType, ObjectId};
 
 /// A dump to query.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SqlSource {
     /// Schema of its tables.
     pub schema: String,
     /// Dump.
@@ -28,25 +30,25 @@ pub struct Source {
 
 /// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
 /// both are one value.
-pub struct Dump(DumpCell);
+pub struct SqlDump(DumpCell);
 
 self_cell::self_cell!(
     struct DumpCell {
-        owner: Source,
+        owner: SqlSource,
 
         #[not_covariant]
         dependent: Inside,
     }
 );
 
-impl fmt::Debug for Dump {
+impl fmt::Debug for SqlDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dump").field(&self.schema()).finish()
     }
 }
 
 /// A path of fields as written, with the places of the fields.
-type KnownPath = (String, Arc<(Path, Places)>);
+type KnownPath = (String, Arc<(Path, StepPlaces)>);
 
 /// State that borrows from the dump, created on demand.
 struct Inside<'a> {
@@ -79,25 +81,25 @@ pub(super) enum TableNumber {
 
 /// Result of a function of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum FunctionValue {
     Nothing,
     Integer(i64),
     Real(f64),
     Text(String),
 }
 
-impl From<Option<String>> for Told {
+impl From<Option<String>> for FunctionValue {
     fn from(text: Option<String>) -> Self {
         text.map_or(Self::Nothing, Self::Text)
     }
 }
 
-impl Dump {
+impl SqlDump {
     /// Opens the tables of a dump.
     ///
     /// # Errors
     /// If the dump's bytes cannot be read.
-    pub fn new(source: Source) -> Result<Self, hprof_index::Error> {
+    pub fn new(source: SqlSource) -> Result<Self, hprof_index::Error> {
         let cell = DumpCell::try_new(source, |source| {
             let bytes = source.heap.bytes(&Quiet)?;
             let about = About { name: source.schema.clone(), labels: Vec::new() };
@@ -141,7 +143,7 @@ impl Dump {
     }
 
     /// Returns the names of the classes.
-    pub fn class_names(&self) -> Names {
+    pub fn class_names(&self) -> ColumnNames {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
     }
 
@@ -182,7 +184,7 @@ impl Dump {
     }
 
     /// Returns the chunks of a query.
-    pub(super) fn chunks(&self, number: TableNumber, question: &Question) -> io::Result<Vec<Chunk>> {
+    pub(super) fn chunks(&self, number: TableNumber, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
     }
 
@@ -190,7 +192,7 @@ impl Dump {
     pub(super) fn read(
         &self,
         number: TableNumber,
-        chunk: &Chunk,
+        chunk: &TableChunk,
         wanted: Wanted,
         batch: &mut Batch,
     ) -> io::Result<()> {
@@ -199,20 +201,24 @@ impl Dump {
     }
 
     /// Queries the object with an ID; returns nothing if it is not in the dump.
-    fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<Told>) -> Told {
+    fn of_object(
+        &self,
+        id: i64,
+        ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<FunctionValue>,
+    ) -> FunctionValue {
         let told = self.0.with_dependent(|_, inside| {
             let object = inside.tables.context().object(id)?;
             ask(inside, object)
         });
-        told.unwrap_or(Told::Nothing)
+        told.unwrap_or(FunctionValue::Nothing)
     }
 
     /// `text(id)`: description of an object.
-    pub(super) fn text(&self, id: i64) -> Told {
+    pub(super) fn text(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             if let Some(text) = context.objects.string(object) {
-                return Some(Told::Text(text.text(MAX_TEXT)));
+                return Some(FunctionValue::Text(text.text(MAX_TEXT)));
             }
             let labels =
                 inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
@@ -221,17 +227,20 @@ impl Dump {
     }
 
     /// `class_of(id)`: name of an object's class.
-    pub(super) fn class_of(&self, id: i64) -> Told {
+    pub(super) fn class_of(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let class = context.graph.objects.class(object)?;
-            context.summary.class(class).map(|class| Told::Text(context.summary.class_name(class).to_owned()))
+            context
+                .summary
+                .class(class)
+                .map(|class| FunctionValue::Text(context.summary.class_name(class).to_owned()))
         })
     }
 
     /// `size(id)`: number of elements of a collection or an array. Shown also if values are hidden, though that of a
     /// collection is read from a field.
-    pub(super) fn size(&self, id: i64) -> Told {
+    pub(super) fn size(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
             let elements = match objects.record(object)?.length() {
@@ -242,7 +251,7 @@ impl Dump {
                     collections.count(&collections.collection(object)?)?
                 }
             };
-            Some(Told::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
+            Some(FunctionValue::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
         })
     }
 
@@ -258,19 +267,19 @@ impl Dump {
     }
 
     /// `path(id)`: shortest path from a root to an object.
-    pub(super) fn path(&self, id: i64) -> Told {
+    pub(super) fn path(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
-            path_text::of(view, object).map(Told::Text)
+            path_text::of(view, object).map(FunctionValue::Text)
         })
     }
 
     /// `value(id, 'a.b')`: value of a field, or of a field of the object in it. Nothing for unreasonably long paths:
     /// each step takes memory for every class.
-    pub(super) fn value(&self, id: i64, path: &str) -> Told {
+    pub(super) fn value(&self, id: i64, path: &str) -> FunctionValue {
         if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
-            return Told::Nothing;
+            return FunctionValue::Nothing;
         }
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
@@ -279,7 +288,7 @@ impl Dump {
             let value = fields.value(objects, object, &objects.record(object)?, places)?;
             let Some(target) = objects.object(value) else { return primitive(value) };
             match objects.string(target) {
-                Some(text) => Some(Told::Text(text.text(MAX_TEXT))),
+                Some(text) => Some(FunctionValue::Text(text.text(MAX_TEXT))),
                 None => reference(value),
             }
         })
@@ -288,7 +297,7 @@ impl Dump {
 
 impl Inside<'_> {
     /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
-    fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
+    fn path(&self, text: &str) -> Option<Arc<(Path, StepPlaces)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
             return Some(path.clone());
@@ -306,20 +315,20 @@ impl Inside<'_> {
 }
 
 /// Converts a reference to SQL: the ID, also of an object that is not in the dump.
-fn reference(value: Bits) -> Option<Told> {
-    value.reference().map(|ObjectId(id)| Told::Integer(id.cast_signed()))
+fn reference(value: Bits) -> Option<FunctionValue> {
+    value.reference().map(|ObjectId(id)| FunctionValue::Integer(id.cast_signed()))
 }
 
 /// Converts the value of a field to SQL.
-fn primitive(value: Bits) -> Option<Told> {
+fn primitive(value: Bits) -> Option<FunctionValue> {
     Some(match value.kind {
         BasicType::Object => return reference(value),
-        BasicType::Boolean => Told::Integer(i64::from(value.bits & 0xff != 0)),
-        BasicType::Char => Told::Text(value.as_character().into()),
-        BasicType::Float => Told::Real(value.as_float().into()),
-        BasicType::Double => Told::Real(f64::from_bits(value.bits)),
+        BasicType::Boolean => FunctionValue::Integer(i64::from(value.bits & 0xff != 0)),
+        BasicType::Char => FunctionValue::Text(value.as_character().into()),
+        BasicType::Float => FunctionValue::Real(value.as_float().into()),
+        BasicType::Double => FunctionValue::Real(f64::from_bits(value.bits)),
         BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
-            Told::Integer(value.integer()?)
+            FunctionValue::Integer(value.integer()?)
         }
     })
 }

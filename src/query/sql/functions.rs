@@ -6,7 +6,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, ToSql};
 
-use super::dump::{Dump, Told};
+use super::dump::{FunctionValue, SqlDump};
 use super::guard::{Clock, INTERRUPTED};
 use super::{like, real_text};
 use crate::classes::pattern::ClassPattern;
@@ -41,7 +41,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function { name: "glob", arguments: "pattern, text", meaning: "class patterns: name GLOB 'com.acme.**'" },
 ];
 
-impl ToSql for Told {
+impl ToSql for FunctionValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Nothing => ToSqlOutput::Owned(Value::Null),
@@ -79,10 +79,10 @@ fn wrong(message: &str) -> Error {
 
 /// Returns the dump of a call: the last argument names its schema, if there is one more than `arguments`.
 fn dump<'d>(
-    dumps: &'d [Arc<Dump>],
+    dumps: &'d [Arc<SqlDump>],
     context: &Context<'_>,
     arguments: usize,
-) -> rusqlite::Result<&'d Arc<Dump>> {
+) -> rusqlite::Result<&'d Arc<SqlDump>> {
     let found = if context.len() > arguments {
         let schema = text(context, arguments)?.unwrap_or_default();
         dumps.iter().find(|dump| dump.schema().eq_ignore_ascii_case(schema))
@@ -99,20 +99,24 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
 /// Registers the functions.
 pub(super) fn register(
     connection: &Connection,
-    dumps: &Arc<[Arc<Dump>]>,
+    dumps: &Arc<[Arc<SqlDump>]>,
     clock: &Arc<Clock>,
 ) -> rusqlite::Result<()> {
     /// A function of one object.
-    type Tell = fn(&Dump, i64) -> Told;
-    let of_id: [(&str, Tell); 4] =
-        [("text", Dump::text), ("class_of", Dump::class_of), ("size", Dump::size), ("path", Dump::path)];
+    type Tell = fn(&SqlDump, i64) -> FunctionValue;
+    let of_id: [(&str, Tell); 4] = [
+        ("text", SqlDump::text),
+        ("class_of", SqlDump::class_of),
+        ("size", SqlDump::size),
+        ("path", SqlDump::path),
+    ];
     for (name, tell) in of_id {
         for count in 1..=2 {
             let (dumps, clock) = (dumps.clone(), clock.clone());
             connection.create_scalar_function(name, count, FLAGS, move |context| {
                 in_time(&clock)?;
                 let dump = dump(&dumps, context, 1)?;
-                Ok(id(context, 0)?.map_or(Told::Nothing, |id| tell(dump, id)))
+                Ok(id(context, 0)?.map_or(FunctionValue::Nothing, |id| tell(dump, id)))
             })?;
         }
     }
@@ -123,7 +127,7 @@ pub(super) fn register(
             let dump = dump(&known, context, 2)?;
             Ok(match (id(context, 0)?, text(context, 1)?) {
                 (Some(id), Some(path)) => dump.value(id, path),
-                _ => Told::Nothing,
+                _ => FunctionValue::Nothing,
             })
         })?;
         let (known, time) = (dumps.clone(), clock.clone());

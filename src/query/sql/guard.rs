@@ -37,7 +37,7 @@ pub(super) type Unlocked = Arc<AtomicBool>;
 
 /// Limits of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SqlLimits {
     /// Maximum time; `None` for no limit.
     pub time: Option<Duration>,
     /// Maximum memory of SQLite, for sorts and intermediate results; `None` for no limit.

@@ -25,15 +25,15 @@ pub(super) fn matches(
         }
         let mut after = pattern;
         let is_match = match (after.next(), rest.chars().next()) {
-            (Some(Part::Any), _) => {
+            (Some(PatternPart::Any), _) => {
                 again = Some((after, rest));
                 pattern = after;
                 continue;
             }
             (None, None) => return Some(true),
-            (Some(Part::One), Some(_)) => true,
-            (Some(Part::Is(wanted)), Some(found)) => wanted.eq_ignore_ascii_case(&found),
-            (Some(Part::Never), _) | (None, Some(_)) | (Some(_), None) => false,
+            (Some(PatternPart::One), Some(_)) => true,
+            (Some(PatternPart::Is(wanted)), Some(found)) => wanted.eq_ignore_ascii_case(&found),
+            (Some(PatternPart::Never), _) | (None, Some(_)) | (Some(_), None) => false,
         };
         if is_match {
             (pattern, rest) = (after, behind_first(rest));
@@ -61,7 +61,7 @@ struct Pattern<'p> {
     escape: Option<char>,
 }
 
-enum Part {
+enum PatternPart {
     Any,
     One,
     Is(char),
@@ -69,17 +69,17 @@ enum Part {
 }
 
 impl Pattern<'_> {
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<PatternPart> {
         let mut chars = self.rest.chars();
         let part = match chars.next()? {
             escape if Some(escape) == self.escape => match chars.next() {
-                Some(next) => Part::Is(next),
+                Some(next) => PatternPart::Is(next),
                 // As in SQLite: a pattern that ends with the escape character matches nothing.
-                None => Part::Never,
+                None => PatternPart::Never,
             },
-            '%' => Part::Any,
-            '_' => Part::One,
-            other => Part::Is(other),
+            '%' => PatternPart::Any,
+            '_' => PatternPart::One,
+            other => PatternPart::Is(other),
         };
         self.rest = chars.as_str();
         Some(part)

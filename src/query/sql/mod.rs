@@ -17,11 +17,11 @@ mod real_text;
 mod run;
 mod virtual_table;
 
-pub use dump::{Dump, Source};
+pub use dump::{SqlDump, SqlSource};
 pub use error::{ErrorKind, SqlError};
 pub use functions::{FUNCTIONS, Function};
-pub use guard::Limits;
-pub use run::{Answer, Cell, Column, ColumnKind, Row, ask};
+pub use guard::SqlLimits;
+pub use run::{ColumnKind, SqlColumn, SqlResult, SqlRow, SqlValue, ask};
 pub use virtual_table::quoted;
 
 /// Maximum length of a query in bytes.

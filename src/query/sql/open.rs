@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::{Connection, OpenFlags, Statement};
 use rustc_hash::FxHashSet;
 
-use super::dump::{Dump, TableNumber};
+use super::dump::{SqlDump, TableNumber};
 use super::error::{ErrorKind, SqlError};
 use super::functions;
-use super::guard::{self, Clock, Limits, Refused, Unlocked};
-use super::virtual_table::{self, MODULE, NONE, Shared, quoted};
+use super::guard::{self, Clock, Refused, SqlLimits, Unlocked};
+use super::virtual_table::{self, MODULE, NONE, TableData, quoted};
 use crate::classes::suggestions;
 use crate::tables::NoClass;
 
@@ -24,21 +24,21 @@ const MAX_MADE: usize = 256;
 type Made = FxHashSet<(usize, String)>;
 
 /// A connection.
-pub(super) struct Opened {
+pub(super) struct SqlConnection {
     pub(super) connection: Connection,
     query: String,
-    dumps: Arc<[Arc<Dump>]>,
+    dumps: Arc<[Arc<SqlDump>]>,
     unlocked: Unlocked,
     refused: Refused,
 }
 
-impl Opened {
+impl SqlConnection {
     /// Opens a connection for a query, over the tables of `dumps` that it may refer to; names without a schema refer to
     /// the first dump.
     pub(super) fn new(
-        dumps: &Arc<[Arc<Dump>]>,
+        dumps: &Arc<[Arc<SqlDump>]>,
         query: &str,
-        limits: &Limits,
+        limits: &SqlLimits,
         clock: Arc<Clock>,
     ) -> Result<Self, SqlError> {
         let refused = Refused::default();
@@ -55,7 +55,7 @@ impl Opened {
             let mut connection = Connection::open_in_memory_with_flags(flags)?;
             guard::set_up(&connection)?;
             for (number, dump) in dumps.iter().enumerate() {
-                let shared = Shared { dump: dump.clone(), clock: clock.clone() };
+                let shared = TableData { dump: dump.clone(), clock: clock.clone() };
                 connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
@@ -154,7 +154,7 @@ impl Opened {
     }
 
     /// Returns the dumps that a name may refer to, and the rest of the name: before a dot is a schema or a package.
-    fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<Dump>, &'n str)> {
+    fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<SqlDump>, &'n str)> {
         let all = self.dumps.iter().enumerate();
         all.flat_map(move |(number, dump)| {
             let rest = name
@@ -167,8 +167,9 @@ impl Opened {
 
     /// Returns the error for a missing table, with alternatives.
     fn no_table(&self, name: &str, made: &Made, found: &SqlError) -> SqlError {
-        let is_missing =
-            |(number, _, class): &(usize, &Arc<Dump>, &str)| !made.contains(&(*number, (*class).to_owned()));
+        let is_missing = |(number, _, class): &(usize, &Arc<SqlDump>, &str)| {
+            !made.contains(&(*number, (*class).to_owned()))
+        };
         let meant = self.meant(name).find(is_missing);
         let (dump, wanted) = meant.map_or((self.dumps.first(), name), |(_, dump, name)| (Some(dump), name));
         let definitions = dump.map(|dump| dump.definitions()).unwrap_or_default();
@@ -220,11 +221,11 @@ fn module(number: usize) -> String {
     format!("dump{number}")
 }
 
-fn schema_of(number: usize, dump: &Dump) -> &str {
+fn schema_of(number: usize, dump: &SqlDump) -> &str {
     if number == 0 { MAIN } else { dump.schema() }
 }
 
-fn creation(number: usize, dump: &Dump, name: &str, table: TableNumber) -> String {
+fn creation(number: usize, dump: &SqlDump, name: &str, table: TableNumber) -> String {
     let (schema, name) = (quoted(schema_of(number, dump)), quoted(name));
     let argument = virtual_table::argument(table);
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {schema}.{name} USING {}({argument})", module(number))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::objects::strength::Excluded;
 use crate::paths::shortest;
-use crate::paths::steps::{Step, View};
+use crate::paths::steps::{ObjectStep, View};
 use hprof_index::graph::numbers::ObjectIndex;
 
 /// Number of steps shown at each end of a path; those between are counted.
@@ -38,7 +38,7 @@ pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
 }
 
 /// Appends an object, preceded by the reference by which the previous one holds it.
-fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &Step) {
+fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &ObjectStep) {
     if let Some(reference) = &step.reference {
         if !reference.starts_with('[') {
             text.push('.');

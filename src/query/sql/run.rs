@@ -11,14 +11,14 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 
 use super::MAX_LEN;
-use super::dump::Dump;
+use super::dump::SqlDump;
 use super::error::{ErrorKind, SqlError};
-use super::guard::{Clock, Limits};
-use super::open::Opened;
+use super::guard::{Clock, SqlLimits};
+use super::open::SqlConnection;
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct SqlColumn {
     /// Unique name: a second column of the same name gets `_2`.
     pub name: String,
     /// Format of its values.
@@ -38,7 +38,7 @@ pub enum ColumnKind {
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum SqlValue {
     /// Null.
     Null,
     /// An integer.
@@ -52,30 +52,30 @@ pub enum Cell {
 }
 
 /// A row of a result.
-pub type Row = Vec<Cell>;
+pub type SqlRow = Vec<SqlValue>;
 
 /// A message of the thread.
 enum Message {
-    Rows(Rows),
+    Rows(RowBatch),
     Failed(SqlError),
 }
 
 /// Rows that are sent together: waking the receiver takes longer than finding a row.
 #[derive(Debug, Default)]
-struct Rows {
+struct RowBatch {
     /// Columns, with the first rows.
-    columns: Vec<Column>,
-    rows: Vec<Row>,
+    columns: Vec<SqlColumn>,
+    rows: Vec<SqlRow>,
     is_last: bool,
 }
 
 /// Result of a query; its rows are produced while they are read.
 #[derive(Debug)]
-pub struct Answer {
+pub struct SqlResult {
     /// Columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<SqlColumn>,
     messages: Receiver<Message>,
-    made: VecDeque<Row>,
+    made: VecDeque<SqlRow>,
     /// `true` if no more rows follow.
     is_over: bool,
     clock: Arc<Clock>,
@@ -97,7 +97,7 @@ const STACK: usize = 16 << 20;
 ///
 /// # Errors
 /// If the query is invalid or not allowed.
-pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, SqlError> {
+pub fn ask(dumps: &[Arc<SqlDump>], query: &str, limits: SqlLimits) -> Result<SqlResult, SqlError> {
     if query.len() > MAX_LEN {
         let message = format!("the query is longer than {MAX_LEN} bytes");
         return Err(SqlError::new(ErrorKind::Limit, message, ""));
@@ -111,14 +111,14 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
         .spawn(move || work.run())
         .map_err(|error| SqlError::new(ErrorKind::Limit, format!("cannot start a thread: {error}"), ""))?;
     let made = VecDeque::new();
-    let mut answer = Answer { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
+    let mut answer = SqlResult { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
     answer.columns = answer.receive()?;
     Ok(answer)
 }
 
-impl Answer {
+impl SqlResult {
     /// Waits for more rows. Returns the columns with the first rows.
-    fn receive(&mut self) -> Result<Vec<Column>, SqlError> {
+    fn receive(&mut self) -> Result<Vec<SqlColumn>, SqlError> {
         // Nothing follows an error.
         self.is_over = true;
         loop {
@@ -127,7 +127,7 @@ impl Answer {
                 Some(left) => self.messages.recv_timeout(left.saturating_add(GRACE)),
             };
             match received {
-                Ok(Message::Rows(Rows { columns, rows, is_last })) => {
+                Ok(Message::Rows(RowBatch { columns, rows, is_last })) => {
                     (self.made, self.is_over) = (rows.into(), is_last);
                     return Ok(columns);
                 }
@@ -146,7 +146,7 @@ impl Answer {
     ///
     /// # Errors
     /// If the query fails: then the rows so far are not its result.
-    pub fn next_row(&mut self) -> Result<Option<Row>, SqlError> {
+    pub fn next_row(&mut self) -> Result<Option<SqlRow>, SqlError> {
         loop {
             if let Some(row) = self.made.pop_front() {
                 return Ok(Some(row));
@@ -159,7 +159,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for SqlResult {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -167,9 +167,9 @@ impl Drop for Answer {
 
 /// Work of the thread.
 struct Work {
-    dumps: Arc<[Arc<Dump>]>,
+    dumps: Arc<[Arc<SqlDump>]>,
     query: String,
-    limits: Limits,
+    limits: SqlLimits,
     clock: Arc<Clock>,
     sender: SyncSender<Message>,
 }
@@ -183,21 +183,21 @@ impl Work {
     }
 
     fn answer(&self) -> Result<(), SqlError> {
-        let opened = Opened::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
+        let opened = SqlConnection::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
         let mut statement = opened.prepare().map_err(|error| self.reason(error))?;
         let columns = columns(&statement);
         let count = columns.len();
         let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
         let mut rows = statement.raw_query();
         // The first row is sent as soon as it exists.
-        let (mut made, mut bytes, mut most) = (Rows { columns, ..Rows::default() }, 0usize, 1);
+        let (mut made, mut bytes, mut most) = (RowBatch { columns, ..RowBatch::default() }, 0usize, 1);
         while let Some(row) = rows.next().map_err(said)? {
             let mut cells = Vec::with_capacity(count);
             for at in 0..count {
                 let cell = cell(row.get_ref(at).map_err(said)?);
                 bytes = bytes.saturating_add(match &cell {
-                    Cell::Text(text) => text.len(),
-                    Cell::Blob(blob) => blob.len(),
+                    SqlValue::Text(text) => text.len(),
+                    SqlValue::Blob(blob) => blob.len(),
                     _ => 0,
                 });
                 cells.push(cell);
@@ -211,7 +211,7 @@ impl Work {
                 (bytes, most) = (0, (most * 2).min(MAX_ROWS));
             }
         }
-        let _ = self.sender.send(Message::Rows(Rows { is_last: true, ..made }));
+        let _ = self.sender.send(Message::Rows(RowBatch { is_last: true, ..made }));
         Ok(())
     }
 
@@ -225,19 +225,19 @@ impl Work {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> SqlValue {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(value) => Cell::Integer(value),
-        ValueRef::Real(value) => Cell::Real(value),
-        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(value) => SqlValue::Integer(value),
+        ValueRef::Real(value) => SqlValue::Real(value),
+        ValueRef::Text(bytes) => SqlValue::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => SqlValue::Blob(bytes.to_vec()),
     }
 }
 
 /// Returns the columns of a query; repeated names get a number.
-fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
+fn columns(statement: &rusqlite::Statement<'_>) -> Vec<SqlColumn> {
+    let mut columns: Vec<SqlColumn> = Vec::new();
     let mut names = rustc_hash::FxHashSet::default();
     for column in statement.columns() {
         let mut name = column.name().to_owned();
@@ -251,7 +251,7 @@ fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
             Some("BOOLEAN") => ColumnKind::Boolean,
             _ => ColumnKind::Other,
         };
-        columns.push(Column { name, kind });
+        columns.push(SqlColumn { name, kind });
     }
     columns
 }

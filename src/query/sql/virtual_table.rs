@@ -14,19 +14,20 @@ use rusqlite::vtab::{
     VTabCursor, VTabKind,
 };
 
-use super::ahead::Reader;
-use super::dump::{Dump, TableNumber};
+use super::ahead::ChunkReader;
+use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use crate::dictionary::names;
 use crate::tables::{
-    Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Prepared, Question, Wanted,
+    Batch, Cell, ColumnType, Definition, List, Lookup, LookupKey, Operator, Prepared, TableChunk, TableQuery,
+    Wanted,
 };
 
 /// State shared by virtual tables.
 #[derive(Debug, Clone)]
-pub(super) struct Shared {
+pub(super) struct TableData {
     /// Dump.
-    pub(super) dump: Arc<Dump>,
+    pub(super) dump: Arc<SqlDump>,
     /// Deadline of the query: SQLite checks only between two rows.
     pub(super) clock: Arc<Clock>,
 }
@@ -70,14 +71,14 @@ pub(super) fn declaration(name: &str, definition: &Definition) -> String {
     let mut columns: Vec<String> = definition.columns.iter().map(column).collect();
     let is_object = definition.columns.first().is_some_and(|first| first.name == names::OBJECT.key);
     if is_object && !definition.columns.iter().any(|column| column.name.eq_ignore_ascii_case(FORMER)) {
-        columns.push(format!("{FORMER} {} HIDDEN", Kind::Id.declared()));
+        columns.push(format!("{FORMER} {} HIDDEN", ColumnType::Id.declared()));
     }
     format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
 }
 
 /// Returns the table's column for a column of SQLite: the one after the last is the first by its former name.
 #[inline]
-fn shown(column: usize, kinds: &[Kind]) -> usize {
+fn shown(column: usize, kinds: &[ColumnType]) -> usize {
     if column == kinds.len() { 0 } else { column }
 }
 
@@ -94,11 +95,11 @@ pub(super) fn limit_memory(bytes: u64) {
 pub(super) struct VirtualTable {
     /// Fields of SQLite; they have to come first.
     base: ffi::sqlite3_vtab,
-    shared: Shared,
+    shared: TableData,
     number: TableNumber,
     /// Name, if it stands for a missing table.
     none: Option<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnType>,
     rows: f64,
     lookups: Vec<Lookup>,
     orders: Vec<usize>,
@@ -153,12 +154,12 @@ const ORDER_COST: f64 = 1.5;
 // SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab`, which only SQLite writes.
 #[allow(unsafe_code)]
 unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
-    type Aux = Shared;
-    type Cursor = Cursor;
+    type Aux = TableData;
+    type Cursor = TableCursor;
 
     fn connect(
         _: &mut VTabConnection,
-        aux: Option<&Shared>,
+        aux: Option<&TableData>,
         _: &[u8],
         _: &[u8],
         name: &[u8],
@@ -238,8 +239,8 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
         Ok(true)
     }
 
-    fn open(&'vtab mut self) -> rusqlite::Result<Cursor> {
-        Ok(Cursor {
+    fn open(&'vtab mut self) -> rusqlite::Result<TableCursor> {
+        Ok(TableCursor {
             base: ffi::sqlite3_vtab_cursor::default(),
             shared: self.shared.clone(),
             number: self.number,
@@ -273,16 +274,16 @@ impl VirtualTable {
 
 /// A position among the rows of a query.
 #[repr(C)]
-pub(super) struct Cursor {
+pub(super) struct TableCursor {
     /// Fields of SQLite; they have to come first.
     base: ffi::sqlite3_vtab_cursor,
-    shared: Shared,
+    shared: TableData,
     number: TableNumber,
-    kinds: Vec<Kind>,
-    reader: Option<Reader>,
+    kinds: Vec<ColumnType>,
+    reader: Option<ChunkReader>,
     /// Data that speeds up reading; also of the next query, if SQLite looks up each row of another table.
     prepared: Option<Prepared>,
-    chunk: Option<Chunk>,
+    chunk: Option<TableChunk>,
     /// Columns of the batch: they may differ between two plans of one table.
     wanted: Option<Wanted>,
     batch: Batch,
@@ -306,14 +307,14 @@ fn interrupted() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), Some(INTERRUPTED.to_owned()))
 }
 
-impl Shared {
+impl TableData {
     /// Returns an error if the query has to end: reading a chunk takes as long as many rows.
     fn in_time(&self) -> rusqlite::Result<()> {
         if self.clock.is_over() { Err(interrupted()) } else { Ok(()) }
     }
 }
 
-impl Cursor {
+impl TableCursor {
     /// Reads chunks until there is a row.
     #[cold]
     fn refill(&mut self) -> rusqlite::Result<()> {
@@ -334,26 +335,26 @@ impl Cursor {
     }
 
     /// Returns the query for the table; `None` if no row can match.
-    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<Question>> {
+    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<TableQuery>> {
         let (column, operator) = match how {
-            How::All => return Ok(Some(Question::All)),
-            How::OrderedBy(column) => return Ok(Some(Question::OrderedBy(column))),
+            How::All => return Ok(Some(TableQuery::All)),
+            How::OrderedBy(column) => return Ok(Some(TableQuery::OrderedBy(column))),
             How::Of(column, operator) => (column, operator),
         };
-        let is_text = matches!(self.kinds.get(column), Some(Kind::Text | Kind::Name));
+        let is_text = matches!(self.kinds.get(column), Some(ColumnType::Text | ColumnType::Name));
         // Values are compared as SQLite does, by the affinity of the column; for other values all rows are read.
         let key = match (arguments.get::<Value>(0)?, is_text) {
             (Value::Null, _) => return Ok(None),
-            (Value::Integer(number), false) => Key::Integer(number),
-            (Value::Integer(number), true) => Key::Text(number.to_string()),
-            (Value::Text(text), true) => Key::Text(text),
+            (Value::Integer(number), false) => LookupKey::Integer(number),
+            (Value::Integer(number), true) => LookupKey::Text(number.to_string()),
+            (Value::Text(text), true) => LookupKey::Text(text),
             (Value::Text(text), false) => match text.trim().parse() {
-                Ok(number) => Key::Integer(number),
-                Err(_) => return Ok(Some(Question::All)),
+                Ok(number) => LookupKey::Integer(number),
+                Err(_) => return Ok(Some(TableQuery::All)),
             },
-            (Value::Real(_) | Value::Blob(_), _) => return Ok(Some(Question::All)),
+            (Value::Real(_) | Value::Blob(_), _) => return Ok(Some(TableQuery::All)),
         };
-        Ok(Some(Question::Of(column, operator, key)))
+        Ok(Some(TableQuery::Of(column, operator, key)))
     }
 
     /// Returns the row number within the chunk.
@@ -366,15 +367,15 @@ impl Cursor {
             (range.len() == self.batch.rows).then_some(i64::from(object.0))
         };
         let found = match &self.chunk {
-            Some(Chunk::Rows(rows)) if rows.len() == self.batch.rows => {
+            Some(TableChunk::Rows(rows)) if rows.len() == self.batch.rows => {
                 i64::try_from(rows.start.saturating_add(self.row)).ok()
             }
-            Some(Chunk::Objects(objects))
+            Some(TableChunk::Objects(objects))
                 if objects.end.0.saturating_sub(objects.start.0) as usize == self.batch.rows =>
             {
                 Some(i64::from(objects.start.0).saturating_add_unsigned(self.row as u64))
             }
-            Some(Chunk::Listed(list, range)) => of_list(list, range),
+            Some(TableChunk::Listed(list, range)) => of_list(list, range),
             _ => None,
         };
         found.unwrap_or_else(|| self.before.saturating_add_unsigned(self.row as u64))
@@ -383,7 +384,7 @@ impl Cursor {
 
 // SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab_cursor`, which only SQLite writes.
 #[allow(unsafe_code)]
-unsafe impl VTabCursor for Cursor {
+unsafe impl VTabCursor for TableCursor {
     fn filter(&mut self, _: c_int, plan: Option<&str>, arguments: &Filters<'_>) -> rusqlite::Result<()> {
         let wrong = || rusqlite::Error::ModuleError("unexpected constraint on a table".to_owned());
         let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
@@ -397,8 +398,8 @@ unsafe impl VTabCursor for Cursor {
             self.wanted = Some(wanted);
         }
         let chunks = dump.chunks(self.number, &question).map_err(|error| failed(&error))?;
-        let Shared { dump, clock } = self.shared.clone();
-        self.reader = Some(Reader::new(dump, clock, self.number, wanted, chunks));
+        let TableData { dump, clock } = self.shared.clone();
+        self.reader = Some(ChunkReader::new(dump, clock, self.number, wanted, chunks));
         self.refill()
     }
 

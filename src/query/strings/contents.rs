@@ -23,7 +23,7 @@ const FREE: u64 = 1 << 20;
 
 /// Encoding of a String's characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StringEncoding {
     Latin1 = 0,
     Utf16Le = 1,
     Utf16Be = 2,
@@ -31,7 +31,7 @@ pub(crate) enum Form {
     Part = 3,
 }
 
-impl Form {
+impl StringEncoding {
     /// Returns the characters of a String in its array; `None` if the array contains none, or too few.
     pub(crate) fn of<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
         let characters = part.characters(array.element, array.elements?)?;
@@ -52,7 +52,7 @@ pub(crate) fn characters_at<'a>(
     place: u64,
     string: ObjectIndex,
 ) -> Option<Characters<'a>> {
-    if place & 3 == Form::Part as u64 {
+    if place & 3 == StringEncoding::Part as u64 {
         return objects.string(string);
     }
     let Record::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
@@ -82,7 +82,7 @@ impl Hashes {
     /// Returns the result of `make` for these characters, computed once; `None` if too much was read.
     pub(crate) fn get(
         &mut self,
-        form: Form,
+        form: StringEncoding,
         characters: &Characters<'_>,
         make: impl FnOnce() -> Option<u64>,
     ) -> Option<Option<u64>> {

@@ -24,8 +24,8 @@ use hprof_index::storage::scratch::{Array, ScratchStack};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 
-use super::contents::{self, Form, Hashes};
-use super::{Basis, Question, STRING};
+use super::contents::{self, Hashes, StringEncoding};
+use super::{Basis, STRING, StringQuery};
 
 /// Minimum number of objects per chunk of a thread, and maximum number of chunks.
 const CHUNK: u32 = 1 << 16;
@@ -38,7 +38,7 @@ const SHARE_TOP: usize = 1 << 11;
 /// A String and its reference to an array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Found {
+struct FoundString {
     /// Object index of the array.
     array: u32,
     /// Object index of the String.
@@ -49,7 +49,7 @@ struct Found {
 /// A String with readable characters.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Item {
+pub(super) struct StringItem {
     pub(super) hash: u64,
     /// Offset of the array's record, shifted left by two, and the [`Form`].
     place: u64,
@@ -61,7 +61,7 @@ pub(super) struct Item {
     pub(super) length: u32,
 }
 
-impl Item {
+impl StringItem {
     /// Returns the place and form of the characters; of a part of an array the place of the array.
     pub(super) fn place(&self) -> u64 {
         self.place
@@ -69,12 +69,12 @@ impl Item {
 
     /// Returns whether the characters are certainly the same: all of one array.
     pub(super) fn is_at_place_of(&self, other: &Self) -> bool {
-        self.place == other.place && self.place & 3 != Form::Part as u64
+        self.place == other.place && self.place & 3 != StringEncoding::Part as u64
     }
 
     /// Creates a String of which only the place is known.
     #[cfg(test)]
-    pub(super) fn of_test(form: Form, at: usize, string: u32) -> Self {
+    pub(super) fn of_test(form: StringEncoding, at: usize, string: u32) -> Self {
         Self { hash: 0, place: (at as u64) << 2 | form as u64, array_bytes: 0, string, length: 0 }
     }
 
@@ -88,18 +88,18 @@ impl Item {
 #[derive(Debug, Default)]
 pub(super) struct Finds {
     /// Strings by a part of their hash, unordered.
-    pub(super) shares: Vec<Array<Item>>,
+    pub(super) shares: Vec<Array<StringItem>>,
     /// Number of Strings without characters: `value` is null, not an array of characters, or not in the dump. 0 if
     /// texts or lengths are filtered, which these do not have.
     pub(super) unreadable: u64,
 }
 
 /// State shared by the threads.
-struct Search<'s, 'a> {
+struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    question: &'s Question,
+    question: &'s StringQuery,
     layout: &'s Layout,
     seed: u64,
     /// Fields of String classes, by class number.
@@ -110,7 +110,7 @@ struct Search<'s, 'a> {
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     bytes: &'a [u8],
-    question: &Question,
+    question: &StringQuery,
     basis: &Basis,
 ) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
@@ -121,7 +121,8 @@ pub(super) fn find<'a>(
             (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
+    let search =
+        StringSearch { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -130,12 +131,12 @@ pub(super) fn find<'a>(
         let (found, unreadable) = search.strings(chunk);
         Ok((room.copy(&found)?, unreadable))
     };
-    let found: Vec<(Array<Found>, u64)> = parallel::try_map(&all, strings)?;
+    let found: Vec<(Array<FoundString>, u64)> = parallel::try_map(&all, strings)?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
-    let shares: Vec<Mutex<ScratchStack<Item>>> =
+    let shares: Vec<Mutex<ScratchStack<StringItem>>> =
         (0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays = parallel::try_map(&all, |chunk| {
-        let mut here: Vec<Found> = Vec::new();
+        let mut here: Vec<FoundString> = Vec::new();
         for (found, _) in &found {
             let start = found.partition_point(|found| found.array < chunk.start);
             let end = found.partition_point(|found| found.array < chunk.end);
@@ -157,9 +158,9 @@ pub(super) fn find<'a>(
     Ok(Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
 }
 
-impl<'a> Search<'_, 'a> {
+impl<'a> StringSearch<'_, 'a> {
     /// Returns the Strings of a chunk, by their arrays, and the number of those without one.
-    fn strings(&self, chunk: Range<u32>) -> (Vec<Found>, u64) {
+    fn strings(&self, chunk: Range<u32>) -> (Vec<FoundString>, u64) {
         let mut strings = Strings {
             search: self,
             object: ObjectIndex(0),
@@ -229,7 +230,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// Returns the Strings of these arrays, by hash, and the number of those without characters.
-    fn arrays(&self, mut found: Vec<Found>) -> (Vec<Vec<Item>>, u64) {
+    fn arrays(&self, mut found: Vec<FoundString>) -> (Vec<Vec<StringItem>>, u64) {
         // Of Strings that share an array the first one is counted with it.
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
@@ -255,12 +256,12 @@ impl<'a> Search<'_, 'a> {
 
 /// Visitor that collects Strings.
 struct Strings<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
+    search: &'v StringSearch<'s, 'a>,
     /// Object being visited.
     object: ObjectIndex,
     /// Strings of the block, one bit each.
     wanted: u64,
-    found: Vec<Found>,
+    found: Vec<FoundString>,
     /// IDs of the arrays.
     ids: Vec<ObjectId>,
     unreadable: u64,
@@ -288,21 +289,21 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
         if let Some((id, part)) = read {
             self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(Found { array: 0, string: self.object.0, part });
+            self.found.push(FoundString { array: 0, string: self.object.0, part });
         }
     }
 }
 
 /// Visitor that reads the arrays of Strings.
 struct Arrays<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
+    search: &'v StringSearch<'s, 'a>,
     /// Object being visited.
     object: ObjectIndex,
     /// Strings of this array and of later ones.
-    found: &'v [Found],
+    found: &'v [FoundString],
     pattern: Option<Regex>,
     buffer: String,
-    items: Vec<Vec<Item>>,
+    items: Vec<Vec<StringItem>>,
     unreadable: u64,
 }
 
@@ -317,7 +318,7 @@ impl Arrays<'_, '_, '_> {
 
     /// Returns the next String of the object being visited.
     #[inline(always)]
-    fn next_of_object(&mut self) -> Option<Found> {
+    fn next_of_object(&mut self) -> Option<FoundString> {
         let (first, rest) = self.found.split_first()?;
         if first.array != self.object.0 {
             return None;
@@ -330,7 +331,7 @@ impl Arrays<'_, '_, '_> {
 /// Returns the hash of a text, if it matches.
 #[inline(always)]
 fn hash_of_wanted(
-    search: &Search<'_, '_>,
+    search: &StringSearch<'_, '_>,
     pattern: Option<&Regex>,
     characters: &Characters<'_>,
     buffer: &mut String,
@@ -347,7 +348,7 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
         // Many may share an array: it is read once.
         let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of_object() {
-            let Some((form, characters)) = Form::of(found.part, &record) else {
+            let Some((form, characters)) = StringEncoding::of(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
             };
@@ -359,7 +360,7 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
                 continue;
             };
             let Some(hash) = hash else { continue };
-            let item = Item {
+            let item = StringItem {
                 hash,
                 place: (record.offset as u64) << 2 | form as u64,
                 array_bytes: std::mem::take(&mut array_bytes),

@@ -24,7 +24,7 @@ const STATICS: usize = 1 << 12;
 
 /// Way in which an object holds a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum By {
+enum HeldThrough {
     /// A field of an instance, declared by its class or a superclass.
     Field(u32),
     /// A static field of the class.
@@ -52,7 +52,7 @@ pub struct Holder {
 /// Returns the objects that refer to most of these copies, of which at most [`SAMPLE`] may be given.
 pub(super) fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
     let graph = objects.graph;
-    let mut counts: FxHashMap<(ClassNumber, By), u64> = FxHashMap::default();
+    let mut counts: FxHashMap<(ClassNumber, HeldThrough), u64> = FxHashMap::default();
     let mut of_copy = Vec::new();
     for copy in copies {
         of_copy.clear();
@@ -72,49 +72,55 @@ pub(super) fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec
 }
 
 /// Returns the way in which an object refers to the one with this ID.
-fn holding(objects: &ObjectReader<'_>, from: ObjectIndex, id: ObjectId) -> Option<(ClassNumber, By)> {
+fn holding(
+    objects: &ObjectReader<'_>,
+    from: ObjectIndex,
+    id: ObjectId,
+) -> Option<(ClassNumber, HeldThrough)> {
     let (summary, graph) = (objects.summary, objects.graph);
     if let Some(class) = graph.class_of_class_object(from) {
         return class_holding(summary, class, id);
     }
     let class = graph.objects.class(from)?;
     if summary.class(class)?.kind() != ClassKind::Instance {
-        return Some((class, By::Element));
+        return Some((class, HeldThrough::Element));
     }
-    let Some(Record::Instance(record)) = objects.record(from) else { return Some((class, By::Other)) };
+    let Some(Record::Instance(record)) = objects.record(from) else {
+        return Some((class, HeldThrough::Other));
+    };
     if record.fields.len() > LONGEST {
-        return Some((class, By::Other));
+        return Some((class, HeldThrough::Other));
     }
     let slots = (0u32..).zip(objects.slots(class));
     let mut references = slots.filter(|(_, slot)| slot.kind == BasicType::Object);
     let found = references
         .find(|(_, slot)| objects.value(record.fields, slot).is_some_and(|value| value.bits == id.0));
-    Some((class, found.map_or(By::Other, |(at, _)| By::Field(at))))
+    Some((class, found.map_or(HeldThrough::Other, |(at, _)| HeldThrough::Field(at))))
 }
 
 /// Returns the static field by which a class object refers to the object with this ID.
-fn class_holding(summary: &Summary, class: ClassNumber, id: ObjectId) -> Option<(ClassNumber, By)> {
+fn class_holding(summary: &Summary, class: ClassNumber, id: ObjectId) -> Option<(ClassNumber, HeldThrough)> {
     let mut statics = (0u32..).zip(summary.statics(summary.class(class)?)).take(STATICS);
     let is_it = |kind, value| kind == BasicType::Object && value == id.0;
     let found = statics.find(|(_, (_, kind, value))| is_it(*kind, *value));
-    Some((class, found.map_or(By::Other, |(at, _)| By::Static(at))))
+    Some((class, found.map_or(HeldThrough::Other, |(at, _)| HeldThrough::Static(at))))
 }
 
-fn named(objects: &ObjectReader<'_>, class: ClassNumber, by: By, copies: u64) -> Option<Holder> {
+fn named(objects: &ObjectReader<'_>, class: ClassNumber, by: HeldThrough, copies: u64) -> Option<Holder> {
     let summary = objects.summary;
     let row = summary.class(class)?;
     let mut holder =
         Holder { class: summary.class_name(row).to_owned(), field: None, is_static: false, copies };
     match by {
-        By::Field(at) => {
+        HeldThrough::Field(at) => {
             holder.field = objects.slots(class).nth(at as usize).map(|slot| slot.name.to_owned())
         }
-        By::Static(at) => {
+        HeldThrough::Static(at) => {
             holder.is_static = true;
             holder.field = summary.statics(row).nth(at as usize).map(|(name, ..)| name.to_owned());
         }
-        By::Element => holder.field = Some("[]".to_owned()),
-        By::Other => {}
+        HeldThrough::Element => holder.field = Some("[]".to_owned()),
+        HeldThrough::Other => {}
     }
     Some(holder)
 }

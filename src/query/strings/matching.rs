@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use crate::objects::reader::{Characters, ObjectReader};
 
-use super::{Answer, Group, Grouping, Rows, StringBytes, contents};
+use super::{EqualStrings, Grouping, StringBytes, StringReport, StringRows, contents};
 
 /// A text that several Strings of one of two dumps have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copies {
-    old: Option<Group>,
-    new: Option<Group>,
+    old: Option<EqualStrings>,
+    new: Option<EqualStrings>,
 }
 
 impl Copies {
@@ -31,7 +31,7 @@ impl Copies {
 
     /// Returns a key that is unique to the text: the first Strings. Those of the new dump come first.
     pub(crate) fn order(&self) -> impl Ord + use<> {
-        let first = |group: Option<Group>| group.map(|group| Reverse(group.first));
+        let first = |group: Option<EqualStrings>| group.map(|group| Reverse(group.first));
         (Reverse(first(self.new)), Reverse(first(self.old)))
     }
 
@@ -44,11 +44,11 @@ impl Copies {
 /// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
 /// results must be of duplicates, with one [`super::Basis`].
 pub(crate) fn matched(
-    (old, old_objects): (&Answer, &ObjectReader<'_>),
-    (new, new_objects): (&Answer, &ObjectReader<'_>),
+    (old, old_objects): (&StringReport, &ObjectReader<'_>),
+    (new, new_objects): (&StringReport, &ObjectReader<'_>),
     is_kept: impl Fn(&Copies) -> bool + Sync,
 ) -> Vec<Copies> {
-    let (old, new) = (Texts::new(old, old_objects), Texts::new(new, new_objects));
+    let (old, new) = (DumpTexts::new(old, old_objects), DumpTexts::new(new, new_objects));
     let shares = u32::try_from(old.answer.shares.len().max(new.answer.shares.len())).unwrap_or(u32::MAX);
     (0..shares)
         .into_par_iter()
@@ -67,12 +67,12 @@ pub(crate) fn matched(
         .collect()
 }
 
-impl Answer {
+impl StringReport {
     /// Returns the texts of one dump as a result, in the given order; see [`Copies::is_in_new`].
-    pub(crate) fn of_copies<'c>(self, copies: impl Iterator<Item = &'c Copies>, which: Which) -> Self {
+    pub(crate) fn of_copies<'c>(self, copies: impl Iterator<Item = &'c Copies>, which: DumpSide) -> Self {
         let group = |copies: &Copies| match which {
-            Which::Old => copies.old,
-            Which::New => copies.new,
+            DumpSide::Old => copies.old,
+            DumpSide::New => copies.new,
         };
         Self { groups: copies.filter_map(group).collect(), ..self }
     }
@@ -80,36 +80,36 @@ impl Answer {
 
 /// One of two dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum DumpSide {
     Old,
     New,
 }
 
 /// Texts of a dump.
-struct Texts<'s, 'a> {
-    answer: &'s Answer,
+struct DumpTexts<'s, 'a> {
+    answer: &'s StringReport,
     grouping: Grouping<'s, 'a>,
     /// Texts that several Strings have, by share and place.
-    groups: Vec<Group>,
+    groups: Vec<EqualStrings>,
 }
 
-impl<'s, 'a> Texts<'s, 'a> {
-    fn new(answer: &'s Answer, objects: &'s ObjectReader<'a>) -> Self {
+impl<'s, 'a> DumpTexts<'s, 'a> {
+    fn new(answer: &'s StringReport, objects: &'s ObjectReader<'a>) -> Self {
         let sizes = StringBytes::new(objects.summary);
         let mut groups = answer.groups.clone();
         groups.par_sort_unstable_by_key(|group| (group.share, group.start));
-        Self { answer, grouping: Grouping { objects, sizes, rows: Rows::Duplicates }, groups }
+        Self { answer, grouping: Grouping { objects, sizes, rows: StringRows::Duplicates }, groups }
     }
 
     /// Returns the texts that several Strings of a share have.
-    fn of_share(&self, share: u32) -> &[Group] {
+    fn of_share(&self, share: u32) -> &[EqualStrings] {
         let start = self.groups.partition_point(|group| group.share < share);
         let end = self.groups.partition_point(|group| group.share <= share);
         self.groups.get(start..end).unwrap_or_default()
     }
 
     /// Finds the Strings that have a text of another dump.
-    fn find(&self, of: &Texts<'_, '_>, group: &Group) -> Option<Group> {
+    fn find(&self, of: &DumpTexts<'_, '_>, group: &EqualStrings) -> Option<EqualStrings> {
         let wanted = super::item(&of.answer.shares, group)?;
         let text = wanted.characters(of.grouping.objects)?;
         let items = self.answer.shares.get(group.share as usize)?;
@@ -127,7 +127,7 @@ impl<'s, 'a> Texts<'s, 'a> {
     }
 
     /// Returns the Strings of the text whose first one is at a place of a share.
-    fn group(&self, share: u32, at: usize) -> Option<Group> {
+    fn group(&self, share: u32, at: usize) -> Option<EqualStrings> {
         let start = u32::try_from(at).ok()?;
         match self.groups.binary_search_by_key(&(share, start), |group| (group.share, group.start)) {
             Ok(known) => self.groups.get(known).copied(),

@@ -26,16 +26,16 @@ use hprof_parser::ObjectId;
 
 use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
-use find::Item;
+use find::StringItem;
 use holders::Holder;
-pub(crate) use matching::{Copies, Which, matched};
+pub(crate) use matching::{Copies, DumpSide, matched};
 
 /// Class of the objects that are read.
 pub const STRING: &str = "java.lang.String";
 
 /// Query for Strings.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct StringQuery {
     /// Pattern that the text must match.
     pub pattern: Option<Regex>,
     /// Lengths in UTF-16 units.
@@ -43,16 +43,16 @@ pub struct Question {
     /// `true` for reachable Strings only.
     pub live: bool,
     /// Subject of a row.
-    pub rows: Rows,
+    pub rows: StringRows,
     /// Order of the rows.
-    pub sort_by: SortBy,
+    pub sort_by: StringOrder,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
 /// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum StringRows {
     /// A String.
     Strings,
     /// A text that several Strings have.
@@ -61,7 +61,7 @@ pub enum Rows {
 
 /// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
+pub enum StringOrder {
     /// By bytes, descending.
     Bytes,
     /// By number of copies, descending.
@@ -100,7 +100,7 @@ pub struct Totals {
 
 /// Strings of the same text, in one share.
 #[derive(Debug, Clone, Copy)]
-struct Group {
+struct EqualStrings {
     /// Number of the share.
     share: u32,
     /// Place of the first String in the share; the others follow by object ID.
@@ -122,15 +122,15 @@ struct Group {
 
 /// Matching Strings in order, without their texts.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct StringReport {
     /// Totals over all matching Strings.
     pub totals: Totals,
-    shares: Vec<Array<Item>>,
+    shares: Vec<Array<StringItem>>,
     /// Rows.
-    groups: Vec<Group>,
+    groups: Vec<EqualStrings>,
 }
 
-impl Answer {
+impl StringReport {
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.groups.len()
@@ -147,7 +147,7 @@ pub const LONGEST: usize = 1 << 24;
 
 /// A String, or a text that several have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct StringRow {
     /// Object ID; of the first copy.
     pub id: ObjectId,
     /// Text, or its beginning.
@@ -220,8 +220,8 @@ pub fn strings(
     summary: &Summary,
     graph: &ObjectGraph,
     bytes: &[u8],
-    question: &Question,
-) -> io::Result<Answer> {
+    question: &StringQuery,
+) -> io::Result<StringReport> {
     let mut answer = strings_on(&Basis::new(graph), summary, graph, bytes, question)?;
     if answer.groups.is_empty() {
         answer.shares.clear();
@@ -235,12 +235,12 @@ pub(crate) fn strings_on(
     summary: &Summary,
     graph: &ObjectGraph,
     bytes: &[u8],
-    question: &Question,
-) -> io::Result<Answer> {
+    question: &StringQuery,
+) -> io::Result<StringReport> {
     let objects = ObjectReader::new(summary, graph, bytes);
     let found = find::find(&objects, bytes, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
-    let (shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
+    let (shares, counted): (Vec<Array<StringItem>>, Vec<Counted>) = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -257,11 +257,11 @@ pub(crate) fn strings_on(
     }
     totals.rows = groups.len() as u64;
     search.sort(&mut groups, &shares, question);
-    Ok(Answer { totals, shares, groups })
+    Ok(StringReport { totals, shares, groups })
 }
 
 /// Rows of a share, and its totals.
-type Counted = (Vec<Group>, Totals);
+type Counted = (Vec<EqualStrings>, Totals);
 
 impl Totals {
     fn add(&mut self, other: &Self) {
@@ -278,12 +278,12 @@ impl Totals {
 struct Grouping<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     sizes: StringBytes,
-    rows: Rows,
+    rows: StringRows,
 }
 
 impl Grouping<'_, '_> {
     /// Sorts the Strings of a share by hash and object ID, and makes the rows.
-    fn groups(&self, number: u32, share: &mut [Item]) -> (Vec<Group>, Totals) {
+    fn groups(&self, number: u32, share: &mut [StringItem]) -> (Vec<EqualStrings>, Totals) {
         share.par_sort_unstable_by_key(|item| (item.hash, item.string));
         let (mut groups, mut totals, mut counts) = (Vec::new(), Totals::default(), Vec::new());
         let mut start = 0u32;
@@ -300,9 +300,9 @@ impl Grouping<'_, '_> {
                 totals.bytes = totals.bytes.saturating_add(group.bytes);
                 totals.wasted_bytes = totals.wasted_bytes.saturating_add(group.wasted);
                 match self.rows {
-                    Rows::Duplicates if group.count > 1 => groups.push(group),
-                    Rows::Duplicates => {}
-                    Rows::Strings => {
+                    StringRows::Duplicates if group.count > 1 => groups.push(group),
+                    StringRows::Duplicates => {}
+                    StringRows::Strings => {
                         let rows = (start..).zip(same.chunks(1));
                         groups.extend(rows.map(|(at, one)| self.group(number, (start, at), one)));
                     }
@@ -315,13 +315,13 @@ impl Grouping<'_, '_> {
 
     /// Returns the row of Strings of the same text, which are at `start` of their share; all with this text are at
     /// `text`.
-    fn group(&self, share: u32, (text, start): (u32, u32), same: &[Item]) -> Group {
-        let bytes = |item: &Item| {
+    fn group(&self, share: u32, (text, start): (u32, u32), same: &[StringItem]) -> EqualStrings {
+        let bytes = |item: &StringItem| {
             item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, ObjectIndex(item.string)))
         };
         let own = same.first().map_or(0, bytes);
         let all = same.iter().fold(0u64, |sum, item| sum.saturating_add(bytes(item)));
-        Group {
+        EqualStrings {
             share,
             start,
             // The number of objects fits.
@@ -335,19 +335,19 @@ impl Grouping<'_, '_> {
     }
 
     /// Sorts rows and truncates them to the first `top`.
-    fn sort(&self, groups: &mut Vec<Group>, shares: &[Array<Item>], question: &Question) {
+    fn sort(&self, groups: &mut Vec<EqualStrings>, shares: &[Array<StringItem>], question: &StringQuery) {
         let top = question.top.unwrap_or(usize::MAX);
-        if question.sort_by == SortBy::Text {
+        if question.sort_by == StringOrder::Text {
             self.number_texts(groups, shares, top);
         }
-        let order = |a: &Group, b: &Group| {
+        let order = |a: &EqualStrings, b: &EqualStrings| {
             let by_key = match question.sort_by {
-                SortBy::Bytes => b.bytes.cmp(&a.bytes),
-                SortBy::Count => b.count.cmp(&a.count),
-                SortBy::Length => b.length.cmp(&a.length),
-                SortBy::Wasted => b.wasted.cmp(&a.wasted),
-                SortBy::Address => Ordering::Equal,
-                SortBy::Text => a.text.cmp(&b.text),
+                StringOrder::Bytes => b.bytes.cmp(&a.bytes),
+                StringOrder::Count => b.count.cmp(&a.count),
+                StringOrder::Length => b.length.cmp(&a.length),
+                StringOrder::Wasted => b.wasted.cmp(&a.wasted),
+                StringOrder::Address => Ordering::Equal,
+                StringOrder::Text => a.text.cmp(&b.text),
             };
             by_key.then(a.first.cmp(&b.first))
         };
@@ -362,7 +362,7 @@ impl Grouping<'_, '_> {
 
     /// Numbers the texts of rows in their order: the first `top` of them, with the others after them. Each text is
     /// compared once for all its rows, which are adjacent.
-    fn number_texts(&self, groups: &mut [Group], shares: &[Array<Item>], top: usize) {
+    fn number_texts(&self, groups: &mut [EqualStrings], shares: &[Array<StringItem>], top: usize) {
         // Start and number of the rows of each text.
         let mut start = 0u32;
         let mut texts: Vec<(u32, u32)> = (groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)))
@@ -393,7 +393,7 @@ impl Grouping<'_, '_> {
 }
 
 /// Returns the first String of a row.
-fn item<'s>(shares: &'s [Array<Item>], group: &Group) -> Option<&'s Item> {
+fn item<'s>(shares: &'s [Array<StringItem>], group: &EqualStrings) -> Option<&'s StringItem> {
     shares.get(group.share as usize)?.get(group.start as usize)
 }
 
@@ -405,23 +405,23 @@ const ALWAYS: u32 = 256;
 
 /// Reader of rows.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct StringReader<'a> {
     objects: ObjectReader<'a>,
-    answer: &'a Answer,
-    rows: Rows,
+    answer: &'a StringReport,
+    rows: StringRows,
     most: usize,
     /// Truncated length of the text, by row, where it is less than `most`.
     cut: IdMap<usize, u32>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StringReader<'a> {
     /// Creates a reader of the rows of `answer`, with texts truncated to `most` characters.
     pub fn new(
         summary: &'a Summary,
         graph: &'a ObjectGraph,
         bytes: &'a [u8],
-        answer: &'a Answer,
-        (rows, most): (Rows, usize),
+        answer: &'a StringReport,
+        (rows, most): (StringRows, usize),
     ) -> Self {
         let most = most.min(LONGEST);
         let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
@@ -447,7 +447,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the row of this number.
-    pub fn row(&self, number: usize) -> Option<Row> {
+    pub fn row(&self, number: usize) -> Option<StringRow> {
         let group = self.answer.groups.get(number)?;
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
@@ -458,10 +458,10 @@ impl<'a> Reader<'a> {
         let tree = &graph.tree;
         let reachable = tree.reachable_position(group.first);
         let sample = match self.rows {
-            Rows::Strings => Vec::new(),
-            Rows::Duplicates => self.sample(group),
+            StringRows::Strings => Vec::new(),
+            StringRows::Duplicates => self.sample(group),
         };
-        Some(Row {
+        Some(StringRow {
             id: graph.objects.addresses.id_of(group.first).unwrap_or_default(),
             text,
             is_cut,
@@ -477,7 +477,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns some copies, far apart.
-    fn sample(&self, group: &Group) -> Vec<ObjectIndex> {
+    fn sample(&self, group: &EqualStrings) -> Vec<ObjectIndex> {
         let start = group.start as usize;
         let share = self.answer.shares.get(group.share as usize);
         let copies = share.and_then(|share| share.get(start..start.checked_add(group.count as usize)?));
@@ -489,7 +489,7 @@ impl<'a> Reader<'a> {
 
 /// Returns the rows with long texts of arrays that an earlier row also has, once more than `left` characters of those
 /// are shown, with the number of characters to which they are truncated.
-fn cut_shared(answer: &Answer, most: usize, mut left: u64) -> IdMap<usize, u32> {
+fn cut_shared(answer: &StringReport, most: usize, mut left: u64) -> IdMap<usize, u32> {
     let (mut shown, mut cut) = (IdSet::default(), IdMap::default());
     for (row, group) in answer.groups.iter().enumerate() {
         let length = u32::try_from(most).unwrap_or(u32::MAX).min(group.length);

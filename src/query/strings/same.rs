@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use crate::objects::reader::Characters;
 
 use super::contents;
-use super::find::Item;
+use super::find::StringItem;
 
 /// Length up to which texts are compared String by String: grouping by place would take longer.
 const SHORT: u32 = 256;
@@ -16,9 +16,9 @@ const SHORT: u32 = 256;
 /// Sorts Strings of the same hash by text, usually one, and object ID; `counts` receives the number of Strings of each
 /// text. They must be sorted by object ID before. `text` reads a text.
 pub(super) fn by_text<'a>(
-    items: &mut [Item],
+    items: &mut [StringItem],
     counts: &mut Vec<usize>,
-    text: impl Fn(&Item) -> Option<Characters<'a>>,
+    text: impl Fn(&StringItem) -> Option<Characters<'a>>,
 ) {
     counts.clear();
     counts.push(items.len());
@@ -27,7 +27,7 @@ pub(super) fn by_text<'a>(
         return;
     }
     let first = text(first);
-    let is_first = |item: &Item| match (&first, text(item)) {
+    let is_first = |item: &StringItem| match (&first, text(item)) {
         (Some(a), Some(b)) => contents::same(a, &b),
         (None, None) => true,
         _ => false,
@@ -37,8 +37,8 @@ pub(super) fn by_text<'a>(
         return;
     }
     items.sort_unstable_by_key(|item| (item.place(), item.string));
-    let of_places = || items.chunk_by(Item::is_at_place_of);
-    if !is_short && of_places().filter_map(<[Item]>::first).all(is_first) {
+    let of_places = || items.chunk_by(StringItem::is_at_place_of);
+    if !is_short && of_places().filter_map(<[StringItem]>::first).all(is_first) {
         items.sort_unstable_by_key(|item| item.string);
         return;
     }
@@ -81,13 +81,16 @@ pub(super) fn order(a: Option<&Characters<'_>>, b: Option<&Characters<'_>>) -> O
 mod tests {
     use std::cell::Cell;
 
-    use super::super::contents::Form;
+    use super::super::contents::StringEncoding;
     use super::*;
 
     /// Returns Strings at these places: number of each text, object IDs, and number of texts read.
-    fn run(places: &[(Form, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
-        let mut items: Vec<Item> =
-            places.iter().zip(0..).map(|((form, at), string)| Item::of_test(*form, *at, string)).collect();
+    fn run(places: &[(StringEncoding, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
+        let mut items: Vec<StringItem> = places
+            .iter()
+            .zip(0..)
+            .map(|((form, at), string)| StringItem::of_test(*form, *at, string))
+            .collect();
         let (mut counts, read) = (Vec::new(), Cell::new(0));
         by_text(&mut items, &mut counts, |item| {
             read.set(read.get() + 1);
@@ -105,7 +108,7 @@ mod tests {
     fn texts_of_one_hash_are_told_apart() {
         let (a, b): (&[u8], &[u8]) = (&[b'a'; 1000], &[b'b'; 1000]);
         let (one, wide): (&[u8], &[u8]) = (b"a", b"a\0");
-        let latin = |at| (Form::Latin1, at);
+        let latin = |at| (StringEncoding::Latin1, at);
         assert_eq!(run(&[latin(1), latin(0), latin(2), latin(1)], &[a, a, a]).0, [4]);
         assert_eq!(run(&[latin(1), latin(0), latin(1)], &[one, one]), (vec![3], vec![0, 1, 2], 3));
         // `a` of two arrays, then `b`; and a short text next to a long one.
@@ -114,18 +117,19 @@ mod tests {
         assert_eq!((counts, order), (vec![4, 2], vec![1, 2, 4, 5, 0, 3]));
         let (counts, order, _) = run(&[latin(1), latin(0), latin(1)], &[one, b]);
         assert_eq!((counts, order), (vec![1, 2], vec![1, 0, 2]));
-        let (counts, order, _) = run(&[latin(0), (Form::Utf16Le, 1), latin(0)], &[one, wide]);
+        let (counts, order, _) = run(&[latin(0), (StringEncoding::Utf16Le, 1), latin(0)], &[one, wide]);
         assert_eq!((counts, order), (vec![3], vec![0, 1, 2]));
         assert_eq!(run(&[], &[]).0, [0]);
         // Parts of one array are compared one by one.
-        let (counts, order, _) = run(&[(Form::Part, 0), (Form::Part, 1), (Form::Part, 0)], &[b, a]);
+        let (counts, order, _) =
+            run(&[(StringEncoding::Part, 0), (StringEncoding::Part, 1), (StringEncoding::Part, 0)], &[b, a]);
         assert_eq!((counts, order), (vec![1, 2], vec![1, 0, 2]));
     }
 
     #[test]
     fn a_place_is_read_once() {
         let (a, b): (&[u8], &[u8]) = (&[b'a'; 1000], &[b'b'; 1000]);
-        let places: Vec<_> = (0..10_000).map(|at| (Form::Latin1, at % 2)).collect();
+        let places: Vec<_> = (0..10_000).map(|at| (StringEncoding::Latin1, at % 2)).collect();
         let (counts, _, read) = run(&places, &[a, a]);
         assert!(counts == [10_000] && read <= 3, "{read}");
         let (counts, _, read) = run(&places, &[a, b]);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::definition::{Column, Kind, Wanted};
-use super::names::Names;
+use super::column_names::ColumnNames;
+use super::definition::{Column, ColumnType, Wanted};
 use hprof_parser::ObjectId;
 
 /// A cell.
@@ -53,7 +53,7 @@ pub enum Values {
     /// Texts with few distinct values.
     Names {
         /// Distinct values.
-        names: Names,
+        names: ColumnNames,
         /// Number of each row's value; [`NO_NAME`] for null.
         numbers: Vec<u32>,
         /// Numbers of the values that were added as texts.
@@ -65,14 +65,14 @@ pub enum Values {
 pub const NO_NAME: u32 = u32::MAX;
 
 impl Values {
-    fn new(kind: Kind, names: &Names) -> Self {
+    fn new(kind: ColumnType, names: &ColumnNames) -> Self {
         match kind {
-            Kind::Integer | Kind::Boolean | Kind::Id => {
+            ColumnType::Integer | ColumnType::Boolean | ColumnType::Id => {
                 Self::Integers { values: Vec::new(), valid: Vec::new() }
             }
-            Kind::Real => Self::Reals { values: Vec::new(), valid: Vec::new() },
-            Kind::Text => Self::Texts { text: String::new(), ends: Vec::new(), valid: Vec::new() },
-            Kind::Name => {
+            ColumnType::Real => Self::Reals { values: Vec::new(), valid: Vec::new() },
+            ColumnType::Text => Self::Texts { text: String::new(), ends: Vec::new(), valid: Vec::new() },
+            ColumnType::Name => {
                 Self::Names { names: names.clone(), numbers: Vec::new(), known: FxHashMap::default() }
             }
         }
@@ -230,11 +230,11 @@ pub struct Batch {
 
 impl Batch {
     /// Creates an empty batch of these columns. `names` returns the initial values of the columns of names, by column.
-    pub fn new(columns: &[Column], wanted: Wanted, names: impl Fn(usize) -> Names) -> Self {
+    pub fn new(columns: &[Column], wanted: Wanted, names: impl Fn(usize) -> ColumnNames) -> Self {
         let values = |(at, column): (usize, &Column)| {
-            let is_name = column.kind == Kind::Name;
+            let is_name = column.kind == ColumnType::Name;
             if wanted.has(at) {
-                Values::new(column.kind, &if is_name { names(at) } else { Names::default() })
+                Values::new(column.kind, &if is_name { names(at) } else { ColumnNames::default() })
             } else {
                 Values::Absent
             }

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::classes::histogram;
 use crate::dictionary::names;
@@ -60,22 +61,22 @@ impl Table for Classes<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == 1 { self.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => {
+            TableQuery::Of(_, _, key) => {
                 let found = find(&self.context, key).into_iter();
-                found.map(|class| Chunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
+                found.map(|class| TableChunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
             }
-            _ => vec![Chunk::Rows(0..self.context.summary.classes().len())],
+            _ => vec![TableChunk::Rows(0..self.context.summary.classes().len())],
         })
     }
 
-    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let Context { summary, sizes, .. } = &*self.context;
         let some = |id: ObjectId| (!id.is_null()).then_some(id);
         for (number, class) in summary.numbered_classes().take(rows.end).skip(rows.start) {
@@ -100,9 +101,9 @@ fn package(name: &str) -> &str {
 }
 
 /// Finds the classes of this name, or with this class object.
-pub(super) fn find(context: &Context<'_>, key: &Key) -> Vec<ClassNumber> {
+pub(super) fn find(context: &Context<'_>, key: &LookupKey) -> Vec<ClassNumber> {
     match key {
-        Key::Integer(id) => context.class_of_id(*id).into_iter().collect(),
-        Key::Text(name) => context.classes_named(name).to_vec(),
+        LookupKey::Integer(id) => context.class_of_id(*id).into_iter().collect(),
+        LookupKey::Text(name) => context.classes_named(name).to_vec(),
     }
 }

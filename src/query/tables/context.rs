@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::names::Names;
+use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
@@ -29,7 +29,7 @@ pub struct Context<'a> {
     /// Sizes of objects.
     pub sizes: Sizes,
     /// Names of all classes, by class number.
-    pub class_names: Names,
+    pub class_names: ColumnNames,
     /// Name and labels of the dump.
     pub about: About,
     edges: OnceLock<Edges<'a>>,

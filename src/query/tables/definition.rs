@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::dictionary::{self, Key};
+use crate::dictionary::{self, ColumnKey};
 
 /// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// An integer: 64 bits, signed.
     Integer,
     /// A floating-point number: 64 bits.
@@ -21,7 +21,7 @@ pub enum Kind {
     Id,
 }
 
-impl Kind {
+impl ColumnType {
     /// Returns the declared type in SQL, which SQLite reports for the columns of a query.
     pub fn declared(self) -> &'static str {
         match self {
@@ -34,14 +34,14 @@ impl Kind {
     }
 }
 
-impl From<dictionary::Kind> for Kind {
+impl From<dictionary::ValueKind> for ColumnType {
     /// Converts a type of the dictionary. Lists and records of JSON are texts.
-    fn from(kind: dictionary::Kind) -> Self {
+    fn from(kind: dictionary::ValueKind) -> Self {
         match kind {
-            dictionary::Kind::Id => Self::Id,
-            dictionary::Kind::Integer | dictionary::Kind::Signed => Self::Integer,
-            dictionary::Kind::Float => Self::Real,
-            dictionary::Kind::Boolean => Self::Boolean,
+            dictionary::ValueKind::Id => Self::Id,
+            dictionary::ValueKind::Integer | dictionary::ValueKind::Signed => Self::Integer,
+            dictionary::ValueKind::Float => Self::Real,
+            dictionary::ValueKind::Boolean => Self::Boolean,
             _ => Self::Text,
         }
     }
@@ -53,7 +53,7 @@ pub struct Column {
     /// Name.
     pub name: Cow<'static, str>,
     /// Type.
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// Meaning, for people.
     pub meaning: Cow<'static, str>,
     /// Condition under which it is null, if it can be.
@@ -64,19 +64,19 @@ pub struct Column {
 
 impl Column {
     /// Creates a column that is never null.
-    pub fn of(key: impl Into<Key>) -> Self {
-        let Key { text, name, kind } = key.into();
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
+        let ColumnKey { text, name, kind } = key.into();
         Self { name: text, kind: kind.into(), meaning: name.meaning.into(), null: None, is_secret: false }
     }
 
     /// Creates a column for a field of a class, which is never null.
-    pub fn field(name: String, kind: Kind, meaning: String) -> Self {
+    pub fn field(name: String, kind: ColumnType, meaning: String) -> Self {
         Self { name: name.into(), kind, meaning: meaning.into(), null: None, is_secret: false }
     }
 
     /// Marks the column as having few distinct texts.
     pub fn few(self) -> Self {
-        Self { kind: Kind::Name, ..self }
+        Self { kind: ColumnType::Name, ..self }
     }
 
     /// Marks the column as null under a condition.

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::dictionary::names;
 use crate::objects::reader::Bits;
@@ -74,27 +75,27 @@ impl Table for Fields<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == 1 { self.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         // A chunk is a range of classes, by number.
         let classes = self.context.summary.classes().len();
-        let of = |class: ClassNumber| Chunk::Rows(class.0 as usize..class.0 as usize + 1);
+        let of = |class: ClassNumber| TableChunk::Rows(class.0 as usize..class.0 as usize + 1);
         Ok(match question {
-            Question::Of(_, _, key @ (Key::Integer(_) | Key::Text(_))) => {
+            TableQuery::Of(_, _, key @ (LookupKey::Integer(_) | LookupKey::Text(_))) => {
                 super::classes::find(&self.context, key).into_iter().map(of).collect()
             }
             _ => (0..classes)
                 .step_by(256)
-                .map(|start| Chunk::Rows(start..(start + 256).min(classes)))
+                .map(|start| TableChunk::Rows(start..(start + 256).min(classes)))
                 .collect(),
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(classes) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(classes) = chunk else { return Ok(()) };
         let summary = self.context.summary;
         for (number, class) in summary.numbered_classes().take(classes.end).skip(classes.start) {
             let fields = summary.fields(class).map(|(name, kind)| (name, kind, None));

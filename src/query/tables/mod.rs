@@ -7,10 +7,10 @@
 mod arrays;
 pub mod batch;
 mod classes;
+mod column_names;
 mod context;
 pub mod definition;
 mod fields;
-mod names;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -31,9 +31,9 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
+pub use column_names::{ColumnNames, NameList};
 pub use context::{About, Context};
-pub use definition::{Column, Definition, Kind, Wanted};
-pub use names::{NameList, Names};
+pub use definition::{Column, ColumnType, Definition, Wanted};
 pub use of_class::NoClass;
 
 /// A table of a dump.
@@ -55,9 +55,9 @@ pub trait Table: Send + Sync {
     }
 
     /// Returns the initial distinct values of a column of names.
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         let _ = column;
-        Names::default()
+        ColumnNames::default()
     }
 
     /// Returns the chunks of the queried rows, in the order of rows. Those of a lookup may contain rows that do not
@@ -65,7 +65,7 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// If the underlying data cannot be read.
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>>;
 
     /// Prepares data that speeds up reading these columns of most rows while it exists; `None` if it is not worth the
     /// time and memory, or if `stop` returns true. Uses all cores: must not be called by a thread that reads a chunk.
@@ -78,7 +78,7 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// As [`Table::chunks`].
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
 
     /// Returns a batch without rows.
     fn batch(&self, wanted: Wanted) -> Batch {
@@ -112,18 +112,18 @@ pub enum Operator {
 
 /// Query of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Question {
+pub enum TableQuery {
     /// All rows, in the order of the table.
     All,
     /// All rows, in ascending order of a column: one of [`Table::orders`].
     OrderedBy(usize),
     /// Rows of a lookup: column, operator and key.
-    Of(usize, Operator, Key),
+    Of(usize, Operator, LookupKey),
 }
 
 /// A value to look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum LookupKey {
     /// An integer or an object ID.
     Integer(i64),
     /// A text.
@@ -132,7 +132,7 @@ pub enum Key {
 
 /// Rows of a table that are read at once. Only the table can interpret it.
 #[derive(Debug, Clone)]
-pub enum Chunk {
+pub enum TableChunk {
     /// Rows of a list.
     Rows(Range<usize>),
     /// Consecutive objects.
@@ -147,7 +147,7 @@ pub enum Chunk {
     Elements(ObjectIndex, Range<u32>),
 }
 
-impl Chunk {
+impl TableChunk {
     /// Returns the number of rows, or of the items from which rows may be made.
     #[cfg(feature = "sql")]
     pub(crate) fn len(&self) -> usize {

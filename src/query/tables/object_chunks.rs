@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Chunk, Context, Key, List};
+use super::{Context, List, LookupKey, TableChunk};
 use crate::objects::class_set::ClassSet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -14,18 +14,18 @@ use hprof_index::model::summary::ClassNumber;
 const CHUNK: u32 = 1 << 14;
 
 /// Returns chunks of all objects, in the order of their IDs.
-pub(super) fn all(context: &Context<'_>) -> Vec<Chunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(Chunk::Objects).collect()
+pub(super) fn all(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(TableChunk::Objects).collect()
 }
 
 /// Returns smaller chunks of all objects: for rows with long texts.
-pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<Chunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(Chunk::Objects).collect()
+pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(TableChunk::Objects).collect()
 }
 
 /// Returns chunks of a list of objects, in its order.
-pub(super) fn listed(list: List) -> Vec<Chunk> {
-    ranges(&list).map(|range| Chunk::Listed(list.clone(), range)).collect()
+pub(super) fn listed(list: List) -> Vec<TableChunk> {
+    ranges(&list).map(|range| TableChunk::Listed(list.clone(), range)).collect()
 }
 
 /// Returns the chunk ranges of a list.
@@ -40,13 +40,13 @@ fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
 }
 
 /// Returns the object of an ID, if there is one.
-pub(super) fn of_id(context: &Context<'_>, key: &Key) -> Vec<Chunk> {
-    let Key::Integer(id) = key else { return Vec::new() };
+pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
+    let LookupKey::Integer(id) = key else { return Vec::new() };
     context.object(*id).map(|object| listed(List::of(vec![object]))).unwrap_or_default()
 }
 
 /// Returns the objects of some classes.
-pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<Chunk> {
+pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<TableChunk> {
     if classes.is_empty() {
         return Vec::new();
     }
@@ -149,7 +149,7 @@ impl ByClass {
         context: &Context<'_>,
         classes: &[ClassNumber],
         key: impl Fn(ClassNumber) -> K,
-    ) -> io::Result<Vec<Chunk>> {
+    ) -> io::Result<Vec<TableChunk>> {
         let Some(first) = classes.first() else { return Ok(Vec::new()) };
         let is_few = self.lookups.fetch_add(1, Ordering::Relaxed) < FEW_LOOKUPS;
         if is_few && self.sorted.get().is_none() {
@@ -159,15 +159,19 @@ impl ByClass {
         let rank = ranks.get(first.0 as usize).map_or(0, |rank| *rank as usize + 1);
         let start = starts.get(rank).map_or(0, |start| *start as usize);
         let end = starts.get(rank + 1).map_or(list.get().len(), |end| *end as usize);
-        Ok(parts(start..end).map(|range| Chunk::Listed(list.clone(), range)).collect())
+        Ok(parts(start..end).map(|range| TableChunk::Listed(list.clone(), range)).collect())
     }
 }
 
 /// Returns the objects of a chunk of objects.
-pub(super) fn objects_of(chunk: &Chunk) -> Vec<ObjectIndex> {
+pub(super) fn objects_of(chunk: &TableChunk) -> Vec<ObjectIndex> {
     match chunk {
-        Chunk::Rows(_) | Chunk::Elements(..) => Vec::new(),
-        Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => ObjectIndex::range(range.clone()).collect(),
-        Chunk::Listed(list, range) | Chunk::With(_, list, range) => list.part(range.clone()).collect(),
+        TableChunk::Rows(_) | TableChunk::Elements(..) => Vec::new(),
+        TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {
+            ObjectIndex::range(range.clone()).collect()
+        }
+        TableChunk::Listed(list, range) | TableChunk::With(_, list, range) => {
+            list.part(range.clone()).collect()
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Prepared, Question, Table,
-    Wanted, classes,
+    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Prepared, Table,
+    TableChunk, TableQuery, Wanted, classes,
 };
 use crate::dictionary::names;
 use crate::dominators::listing;
@@ -39,7 +39,7 @@ pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_arra
 pub(super) struct Objects<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    kinds: Names,
+    kinds: ColumnNames,
     by_name: ByClass,
     by_class_id: ByClass,
     heaps: OnceLock<Vec<Bits>>,
@@ -92,8 +92,8 @@ impl<'a> Objects<'a> {
     }
 
     /// Returns the objects that one object dominates immediately, or whose retained size is at least a given one.
-    fn in_tree(&self, column: usize, key: &Key) -> Vec<Chunk> {
-        let Key::Integer(value) = key else { return Vec::new() };
+    fn in_tree(&self, column: usize, key: &LookupKey) -> Vec<TableChunk> {
+        let LookupKey::Integer(value) = key else { return Vec::new() };
         let tree = &self.context.graph.tree;
         let positions: Vec<TreePosition> = if column == DOMINATOR {
             let position = self.context.object(*value).and_then(|object| tree.reachable_position(object));
@@ -105,7 +105,7 @@ impl<'a> Objects<'a> {
                 // Most objects match: a list of them would only take memory.
                 return object_chunks::all(&self.context);
             }
-            let question = listing::Question {
+            let question = listing::ListingQuery {
                 start: Start::Roots,
                 levels: u32::MAX,
                 top: None,
@@ -146,16 +146,16 @@ impl Table for Objects<'_> {
         id.into_iter().chain([CLASS, CLASS_ID]).collect()
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match column {
             CLASS => self.context.class_names.clone(),
             KIND => self.kinds.clone(),
             HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name).collect()),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
         if context.summary.heaps().next().is_some() {
             // Made here, not by one of the threads that read chunks: it uses all cores.
@@ -164,15 +164,15 @@ impl Table for Objects<'_> {
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
         let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {
-            Question::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
-            Question::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
-            Question::All | Question::OrderedBy(_) => object_chunks::all(context),
-            Question::Of(ID, _, key) => object_chunks::of_id(context, key),
-            Question::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
-            Question::Of(CLASS_ID, _, key) => {
+            TableQuery::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
+            TableQuery::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
+            TableQuery::All | TableQuery::OrderedBy(_) => object_chunks::all(context),
+            TableQuery::Of(ID, _, key) => object_chunks::of_id(context, key),
+            TableQuery::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
+            TableQuery::Of(CLASS_ID, _, key) => {
                 self.by_class_id.of(context, &classes::find(context, key), id)?
             }
-            Question::Of(column, _, key) => self.in_tree(*column, key),
+            TableQuery::Of(column, _, key) => self.in_tree(*column, key),
         })
     }
 
@@ -181,7 +181,7 @@ impl Table for Objects<'_> {
         if needs_tree { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let summary = self.context.summary;
         let objects = objects_of(chunk);
         batch.rows += objects.len();
@@ -257,12 +257,12 @@ pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: i
 /// Calls `add` with the class of each object of a chunk.
 pub(super) fn each_class(
     context: &Context<'_>,
-    chunk: &Chunk,
+    chunk: &TableChunk,
     objects: &[ObjectIndex],
     mut add: impl FnMut(ObjectIndex, Option<ClassNumber>),
 ) {
     let table = &context.graph.objects;
-    if let Chunk::Objects(range) = chunk {
+    if let TableChunk::Objects(range) = chunk {
         objects.iter().zip(table.classes(range.clone())).for_each(|(object, class)| add(*object, class));
     } else {
         objects.iter().for_each(|object| add(*object, table.class(*object)));

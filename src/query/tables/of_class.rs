@@ -8,12 +8,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
+    Batch, Column, ColumnType, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::classes::suggestions;
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, Place, Record};
+use crate::objects::reader::{Bits, FieldPlace, Record};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::{BasicType, ObjectId};
@@ -42,7 +43,7 @@ pub(super) struct OfClass<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
     /// Places of the columns' fields in instances of the class itself.
-    base: Vec<Place>,
+    base: Vec<FieldPlace>,
     /// Places in instances of each class, ascending by class.
     places: Vec<(ClassNumber, Where)>,
 }
@@ -52,7 +53,7 @@ enum Where {
     /// As in the base class, after this number of bytes of own fields: a subclass, of which there may be many.
     Behind(u64),
     /// Places by column.
-    Listed(Vec<Option<Place>>),
+    Listed(Vec<Option<FieldPlace>>),
 }
 
 /// Reason why there is no table of a class.
@@ -157,17 +158,17 @@ impl<'a> OfClass<'a> {
             let value = place(column - FIELDS).and_then(|place| place.value(bytes, summary.id_size()));
             let values = batch.column(column);
             match declared.kind {
-                Kind::Id => values.id(value.and_then(Bits::reference)),
-                Kind::Boolean => values.boolean(value.map(|value| value.bits != 0)),
-                Kind::Real => values.real(value.map(|value| match value.kind {
+                ColumnType::Id => values.id(value.and_then(Bits::reference)),
+                ColumnType::Boolean => values.boolean(value.map(|value| value.bits != 0)),
+                ColumnType::Real => values.real(value.map(|value| match value.kind {
                     BasicType::Float => value.as_float().into(),
                     _ => f64::from_bits(value.bits),
                 })),
-                Kind::Text | Kind::Name => {
+                ColumnType::Text | ColumnType::Name => {
                     let mut buffer = [0; 4];
                     values.text(value.map(|value| &*value.as_character().encode_utf8(&mut buffer)));
                 }
-                Kind::Integer => values.integer(value.and_then(Bits::integer)),
+                ColumnType::Integer => values.integer(value.and_then(Bits::integer)),
             }
         }
     }
@@ -245,11 +246,11 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
             number += 1;
         }
         let kind = match slot.kind {
-            BasicType::Object => Kind::Id,
-            BasicType::Boolean => Kind::Boolean,
-            BasicType::Float | BasicType::Double => Kind::Real,
-            BasicType::Char => Kind::Text,
-            _ => Kind::Integer,
+            BasicType::Object => ColumnType::Id,
+            BasicType::Boolean => ColumnType::Boolean,
+            BasicType::Float | BasicType::Double => ColumnType::Real,
+            BasicType::Char => ColumnType::Text,
+            _ => ColumnType::Integer,
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
@@ -263,7 +264,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
 
 /// Returns the places of the columns' fields in instances of another class of the name: by name and type, of shadowed
 /// fields the first.
-fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<Place>> {
+fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
     for slot in context.objects.slots(class).take(MAX_COLUMNS) {
         known.entry((slot.name, slot.kind.code())).or_insert(slot.place);
@@ -288,13 +289,13 @@ impl Table for OfClass<'_> {
         self.objects.orders(ID)
     }
 
-    fn names(&self, column: usize) -> super::Names {
-        if column == CLASS { self.objects.context.class_names.clone() } else { super::Names::default() }
+    fn names(&self, column: usize) -> super::ColumnNames {
+        if column == CLASS { self.objects.context.class_names.clone() } else { super::ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
             _ => object_chunks::all(&self.objects.context),
         })
     }
@@ -303,7 +304,7 @@ impl Table for OfClass<'_> {
         self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, record| {
             self.add_fields(class, record, wanted, batch);
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Chunk, Context, Prepared, Wanted};
+use super::{Batch, Context, Prepared, TableChunk, Wanted};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::Record;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -56,7 +56,7 @@ impl<'a> OfClasses<'a> {
     pub(super) fn add_rows(
         &self,
         columns: &Columns,
-        chunk: &Chunk,
+        chunk: &TableChunk,
         wanted: Wanted,
         batch: &mut Batch,
         mut more: impl FnMut(&mut Batch, Option<ClassNumber>, Option<Record<'a>>),
@@ -81,16 +81,20 @@ impl<'a> OfClasses<'a> {
     }
 
     /// Calls `visit` with the records of the objects of a chunk that are of these classes.
-    pub(super) fn each_record(&self, chunk: &Chunk, mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>)) {
+    pub(super) fn each_record(
+        &self,
+        chunk: &TableChunk,
+        mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+    ) {
         let Context { graph, objects, .. } = &*self.context;
         match chunk {
-            Chunk::Rows(_) | Chunk::Elements(..) => {}
-            Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => {
+            TableChunk::Rows(_) | TableChunk::Elements(..) => {}
+            TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {
                 for (first, wanted) in self.classes.blocks(graph, range.clone()) {
                     objects.records_of_block(first, wanted, &mut visit);
                 }
             }
-            Chunk::Listed(list, range) | Chunk::With(_, list, range) => {
+            TableChunk::Listed(list, range) | TableChunk::With(_, list, range) => {
                 for object in list.part(range.clone()) {
                     if graph.objects.class(object).is_some_and(|class| self.classes.contains(class)) {
                         visit(object, objects.record(object));

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::dictionary::names;
 use crate::objects::reader::Record;
@@ -38,8 +39,8 @@ const STRENGTHS: [Strength; 5] =
 pub(super) struct Refs<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    kinds: Names,
-    strengths: Names,
+    kinds: ColumnNames,
+    strengths: ColumnNames,
     by_class: ByClass,
     large: OnceLock<Vec<ObjectIndex>>,
 }
@@ -79,13 +80,13 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns the referrers of an object.
-    fn to(&self, key: &Key) -> Vec<Chunk> {
-        let Key::Integer(id) = key else { return Vec::new() };
+    fn to(&self, key: &LookupKey) -> Vec<TableChunk> {
+        let LookupKey::Integer(id) = key else { return Vec::new() };
         let context = &*self.context;
         let to = ObjectId(id.cast_unsigned());
         let Some(object) = context.object(*id) else { return self.dangling(to) };
         let list = List::of(context.graph.referrers(object).collect());
-        let mut chunks: Vec<Chunk> = with(to, &list);
+        let mut chunks: Vec<TableChunk> = with(to, &list);
         // References of instances are in no list: they are found by class.
         if let Some(class) = context.graph.class_of_class_object(object) {
             chunks.extend(object_chunks::of_classes(context, &[class]));
@@ -94,12 +95,12 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns the referrers of an object that is not in the dump: these are in no list either.
-    fn dangling(&self, to: ObjectId) -> Vec<Chunk> {
+    fn dangling(&self, to: ObjectId) -> Vec<TableChunk> {
         if to.is_null() {
             return Vec::new();
         }
         let with = |chunk| match chunk {
-            Chunk::Objects(range) => Chunk::ObjectsWith(to, range),
+            TableChunk::Objects(range) => TableChunk::ObjectsWith(to, range),
             other => other,
         };
         object_chunks::all(&self.context).into_iter().map(with).collect()
@@ -131,32 +132,32 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns the elements of a large array, and its reference to its class.
-    fn elements(&self, array: ObjectIndex) -> Vec<Chunk> {
+    fn elements(&self, array: ObjectIndex) -> Vec<TableChunk> {
         let length = match self.context.objects.record(array) {
             Some(Record::ObjectArray(array)) => array.length,
             _ => 0,
         };
         let starts = (0..length).step_by(ELEMENTS as usize);
         starts
-            .map(|start| Chunk::Elements(array, start..start.saturating_add(ELEMENTS).min(length)))
+            .map(|start| TableChunk::Elements(array, start..start.saturating_add(ELEMENTS).min(length)))
             .collect()
     }
 
     /// Returns all objects, with the elements of large arrays separate.
-    fn all(&self) -> Vec<Chunk> {
+    fn all(&self) -> Vec<TableChunk> {
         let (mut chunks, mut large) = (Vec::new(), self.large());
         for chunk in object_chunks::all(&self.context) {
-            let Chunk::Objects(Range { mut start, end }) = chunk else { continue };
+            let TableChunk::Objects(Range { mut start, end }) = chunk else { continue };
             while let Some((array, rest)) = large.split_first().filter(|(array, _)| **array < end) {
                 if start < *array {
-                    chunks.push(Chunk::Objects(start..*array));
+                    chunks.push(TableChunk::Objects(start..*array));
                 }
                 chunks.extend(self.elements(*array));
                 start = ObjectIndex(array.0.saturating_add(1));
                 large = rest;
             }
             if start < end {
-                chunks.push(Chunk::Objects(start..end));
+                chunks.push(TableChunk::Objects(start..end));
             }
         }
         chunks
@@ -164,8 +165,8 @@ impl<'a> Refs<'a> {
 }
 
 /// Returns chunks of the references between one object and a list.
-fn with(id: ObjectId, list: &List) -> Vec<Chunk> {
-    ranges(list).map(|range| Chunk::With(id, list.clone(), range)).collect()
+fn with(id: ObjectId, list: &List) -> Vec<TableChunk> {
+    ranges(list).map(|range| TableChunk::With(id, list.clone(), range)).collect()
 }
 
 impl Table for Refs<'_> {
@@ -184,18 +185,18 @@ impl Table for Refs<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match column {
             KIND => self.kinds.clone(),
             STRENGTH => self.strengths.clone(),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
         Ok(match question {
-            Question::Of(FROM, _, Key::Integer(id)) => {
+            TableQuery::Of(FROM, _, LookupKey::Integer(id)) => {
                 let Some(object) = context.object(*id) else { return Ok(Vec::new()) };
                 if self.large().binary_search(&object).is_ok() {
                     let mut chunks = self.elements(object);
@@ -205,9 +206,9 @@ impl Table for Refs<'_> {
                 // A null ID matches all references.
                 with(ObjectId::default(), &List::of(vec![object]))
             }
-            Question::Of(TO, _, key) => self.to(key),
-            Question::Of(..) => Vec::new(),
-            Question::All | Question::OrderedBy(_) => {
+            TableQuery::Of(TO, _, key) => self.to(key),
+            TableQuery::Of(..) => Vec::new(),
+            TableQuery::All | TableQuery::OrderedBy(_) => {
                 let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
                 let mut chunks = self.all();
                 chunks.extend(object_chunks::listed(self.by_class.get(context, id)?));
@@ -216,18 +217,18 @@ impl Table for Refs<'_> {
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
         // For a few objects the index is not checked as a whole.
-        let is_of_few = matches!(chunk, Chunk::With(..));
+        let is_of_few = matches!(chunk, TableChunk::With(..));
         let ids = (!is_of_few).then(|| context.graph.objects.addresses.ids());
         let place = (ObjectIndex(0), 0);
-        let mut rows = Rows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
+        let mut rows = RefRows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
         match chunk {
-            Chunk::Rows(_) => {}
-            Chunk::Objects(range) => rows.each_of(range, |_| true),
-            Chunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
-            Chunk::Elements(array, range) => {
+            TableChunk::Rows(_) => {}
+            TableChunk::Objects(range) => rows.each_of(range, |_| true),
+            TableChunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
+            TableChunk::Elements(array, range) => {
                 if let Some(Record::ObjectArray(record)) = context.objects.record(*array) {
                     let elements = (0u32..).zip(context.objects.elements(&record));
                     let elements = elements.skip(range.start as usize).take(range.len());
@@ -239,14 +240,14 @@ impl Table for Refs<'_> {
                     }
                 }
             }
-            Chunk::Listed(list, range) => {
+            TableChunk::Listed(list, range) => {
                 for object in list.part(range.clone()) {
                     if let Some(class) = context.edges().class_id_of(object) {
                         rows.add(object, &ReferenceKind::Class, class);
                     }
                 }
             }
-            Chunk::With(id, list, range) => {
+            TableChunk::With(id, list, range) => {
                 for object in list.part(range.clone()) {
                     context.edges().each(object, |kind, to| {
                         // References of instances to their class are found separately.
@@ -264,7 +265,7 @@ impl Table for Refs<'_> {
 }
 
 /// Builder of rows.
-struct Rows<'r, 'a> {
+struct RefRows<'r, 'a> {
     refs: &'r Refs<'a>,
     wanted: Wanted,
     batch: &'r mut Batch,
@@ -276,7 +277,7 @@ struct Rows<'r, 'a> {
     text: String,
 }
 
-impl Rows<'_, '_> {
+impl RefRows<'_, '_> {
     /// Visits the references of consecutive objects, except those to classes.
     fn each_of(&mut self, range: &Range<ObjectIndex>, is_meant: impl Fn(ObjectId) -> bool) {
         let refs = self.refs;

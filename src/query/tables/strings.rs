@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Chunk, Column, Context, Definition, Lookup, Operator, Question, Table, Wanted};
+use super::{Batch, Column, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Characters, Record};
@@ -166,14 +166,14 @@ impl Table for Strings<'_> {
         self.objects.orders(ID)
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
             _ => object_chunks::all_of_texts(&self.objects.context),
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let mut hashes = Hashes { of_long: FxHashMap::default(), left: MAX_HASHED };
         self.objects.each_record(chunk, |object, record| {
             self.add(object, record, wanted, &mut hashes, batch);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::dominators::nodes;
+use crate::dominators::tree_nodes;
 use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -41,12 +41,12 @@ impl TreeRows {
         }
         let mut all = room.in_memory::<u64>(words)?;
         let shared = atomic_u64(&mut all);
-        parallel::each(&nodes::chunks(tree), |chunk| {
+        parallel::each(&tree_nodes::chunks(tree), |chunk| {
             if stop() {
                 return;
             }
             let objects: Vec<ObjectIndex> = tree.objects_at(chunk.clone()).collect();
-            let nodes = nodes::of_chunk(tree, chunk, &objects, |position| tree.object_at(position));
+            let nodes = tree_nodes::of_chunk(tree, chunk, &objects, |position| tree.object_at(position));
             for (object, node) in objects.iter().zip(nodes) {
                 let dominator = node.dominator.map_or(NOBODY, |dominator| dominator.0);
                 let at = object.0 as usize * WORDS;

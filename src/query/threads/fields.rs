@@ -7,7 +7,7 @@ use hprof_index::objects::fields::Fields;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::BasicType;
 
-use super::state::{Doing, State};
+use super::state::{Doing, ThreadState};
 
 /// Maximum number of characters of a thread's name; longer names are truncated.
 pub(super) const MAX_NAME: usize = 4096;
@@ -157,10 +157,10 @@ impl<'a> ThreadFields<'a> {
         let state = fields.value("state")?.bits & !SUSPENDED;
         let doing = *self.states.get(&state)?;
         if self.started == Some(state) && self.object(fields, "container").is_none() {
-            return Some(Doing { state: Some(State::New), wait: None });
+            return Some(Doing { state: Some(ThreadState::New), wait: None });
         }
         // Only PINNED and RUNNING have a carrier. A running virtual thread has its carrier's state.
-        let carrier = (doing.state == Some(State::Runnable)).then(|| self.carrier(object)).flatten();
+        let carrier = (doing.state == Some(ThreadState::Runnable)).then(|| self.carrier(object)).flatten();
         Some(carrier.and_then(|carrier| self.platform_doing(carrier)).unwrap_or(doing))
     }
 

@@ -5,12 +5,12 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::compare::names::stem;
+use crate::compare::stable_names::stem;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 
 use super::frames::Frame;
-use super::{Row, Threads};
+use super::{ThreadRow, Threads};
 
 /// Fingerprints of one dump.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'t, 'a> Fingerprints<'t, 'a> {
     }
 
     /// Returns the fingerprint of a thread's stack; `None` if the dump contains none of its frames.
-    pub(crate) fn of(&mut self, row: &Row) -> Option<u128> {
+    pub(crate) fn of(&mut self, row: &ThreadRow) -> Option<u128> {
         let trace = row.trace?;
         let Self { threads, seed, of_frame, of_trace } = self;
         *of_trace.entry(trace).or_insert_with(|| {

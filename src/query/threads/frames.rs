@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::PlaceRow;
-use hprof_index::objects::roots::{GcRoot, Roots};
+use hprof_index::objects::gc_roots::{GcRoot, Roots};
 use hprof_parser::names::java_class_name;
 use hprof_parser::record::{BodyReader, Record};
 use hprof_parser::{TraceSerial, mutf8};

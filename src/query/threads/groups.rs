@@ -10,22 +10,22 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::{ObjectId, TraceSerial, names};
 
-use crate::compare::names::{in_common, masked};
-use crate::dominators::retained::retained_by_tree;
+use crate::compare::stable_names::{in_common, masked};
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 
 use super::frames::Frame;
-use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
+use super::{SHARED_FRAMES, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads};
 
 /// A group of threads of one pool with equal stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct ThreadGroup {
     /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name.
     pub name: Option<String>,
     /// Number of threads.
     pub threads: u64,
     /// Number of threads by state, in the order of Java; unknown states last.
-    pub states: Vec<(Option<State>, u64)>,
+    pub states: Vec<(Option<ThreadState>, u64)>,
     /// Number of virtual threads.
     pub virtual_threads: u64,
     /// `true` if a thread of the group ran into an OutOfMemoryError.
@@ -61,9 +61,9 @@ pub struct LocalsOfClass {
 
 /// Groups of the matching threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct ThreadGroups {
     /// Groups: most retained bytes first, then most threads; at most `top`.
-    pub rows: Vec<Group>,
+    pub rows: Vec<ThreadGroup>,
     /// Number of groups before `top` was applied.
     pub matching: u64,
     /// Number of matching threads.
@@ -73,10 +73,10 @@ pub struct Groups {
 }
 
 /// Properties shared by the threads of a group: the form of their names, and the number of the stack.
-type Key = (Option<String>, u32);
+type ThreadGroupKey = (Option<String>, u32);
 
 /// A thread of a group and its name.
-type Member<'n> = (&'n Row, Option<&'n str>);
+type Member<'n> = (&'n ThreadRow, Option<&'n str>);
 
 /// Stacks of a dump; equal sequences of frames have one number.
 #[derive(Default)]
@@ -140,25 +140,25 @@ fn last(length: usize) -> u32 {
 
 impl Threads<'_> {
     /// Groups the matching threads. `top` limits groups, `depth` the frames of each; the order is always the same.
-    pub fn groups(&self, question: &Question) -> Groups {
+    pub fn groups(&self, question: &ThreadQuery) -> ThreadGroups {
         let rows = self.matching(&self.all(), question);
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
-        let mut groups: FxHashMap<Key, Vec<Member<'_>>> = FxHashMap::default();
+        let mut groups: FxHashMap<ThreadGroupKey, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
             groups.entry((name.map(masked), stack)).or_default().push((row, name));
         }
-        let mut answer = Groups {
+        let mut answer = ThreadGroups {
             matching: groups.len() as u64,
             threads: rows.len() as u64,
             retained_bytes: retained_by_tree(&self.graph.tree, rows.iter().map(|row| row.object)),
-            ..Groups::default()
+            ..ThreadGroups::default()
         };
-        let mut groups: Vec<(u32, Group)> =
+        let mut groups: Vec<(u32, ThreadGroup)> =
             groups.into_iter().map(|((_, stack), threads)| (stack, self.group(&threads))).collect();
         groups.sort_rows_by(|(_, a), (_, b)| {
-            let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
+            let key = |group: &ThreadGroup| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
         });
         groups.truncate(question.top.unwrap_or(usize::MAX));
@@ -184,8 +184,13 @@ impl Threads<'_> {
     }
 
     /// Returns the matching threads in the same group as this one.
-    pub(super) fn group_of(&self, rows: Vec<Row>, question: &Question, thread: ObjectId) -> Vec<Row> {
-        let all = Question { group_of: None, top: None, depth: Some(0), ..question.clone() };
+    pub(super) fn group_of(
+        &self,
+        rows: Vec<ThreadRow>,
+        question: &ThreadQuery,
+        thread: ObjectId,
+    ) -> Vec<ThreadRow> {
+        let all = ThreadQuery { group_of: None, top: None, depth: Some(0), ..question.clone() };
         let groups = self.groups(&all).rows;
         let group = groups.into_iter().find(|group| group.objects.binary_search(&thread).is_ok());
         let objects = group.map(|group| group.objects).unwrap_or_default();
@@ -193,20 +198,20 @@ impl Threads<'_> {
     }
 
     /// Describes a group, without its stack.
-    fn group(&self, threads: &[Member<'_>]) -> Group {
+    fn group(&self, threads: &[Member<'_>]) -> ThreadGroup {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
         objects.sort_unstable();
         let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
-        let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
+        let states = ThreadState::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
         let mut names: Vec<&str> = threads.iter().filter_map(|(_, name)| *name).collect();
         names.sort_unstable();
         names.dedup();
         let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
-        Group {
+        ThreadGroup {
             name: name.filter(|_| !self.labels.hides_values()),
             threads: threads.len() as u64,
             states: states.filter(|(_, threads)| *threads > 0).collect(),
-            virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,
+            virtual_threads: threads.iter().filter(|(row, _)| row.kind == ThreadKind::Virtual).count() as u64,
             is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
             retained_bytes: retained_by_tree(&self.graph.tree, objects.iter().copied()),
             objects: objects.iter().map(|object| self.id(*object)).collect(),

@@ -9,8 +9,8 @@ pub mod groups;
 pub mod stack_owners;
 
 mod fields;
-mod names;
 mod state;
+mod thread_names;
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -28,8 +28,8 @@ use hprof_parser::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
-use self::names::{Name, Names, Room};
-pub use self::state::{Doing, State, Wait};
+pub use self::state::{Doing, ThreadState, Wait};
+use self::thread_names::{Name, Room, ThreadNames};
 use super::classes::suggestions::names_like;
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
@@ -48,7 +48,7 @@ const MAX_SUGGESTIONS: usize = 5;
 
 /// Kind of thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ThreadKind {
     /// A platform thread.
     Platform,
     /// A virtual thread.
@@ -57,17 +57,17 @@ pub enum Kind {
 
 /// Query for threads.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct ThreadQuery {
     /// Pattern of names, or an object ID.
     pub name: Option<ThreadPattern>,
     /// States; all, including unknown ones, if empty.
-    pub states: Vec<State>,
+    pub states: Vec<ThreadState>,
     /// Kind of thread; any by default.
-    pub kind: Option<Kind>,
+    pub kind: Option<ThreadKind>,
     /// Object ID of a thread whose group is queried: see [`Threads::groups`].
     pub group_of: Option<ObjectId>,
     /// Order of the rows.
-    pub sort_by: SortBy,
+    pub sort_by: ThreadOrder,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
     /// Maximum number of frames of each stack, innermost first; all by default.
@@ -75,10 +75,10 @@ pub struct Question {
     /// `true` if groups list the objects on their stacks. Single threads always do.
     pub has_locals: bool,
     /// Selection by lifetime, if no states are given.
-    pub which: Which,
+    pub which: ThreadScope,
 }
 
-impl Question {
+impl ThreadQuery {
     /// Creates a query for whether a thread has this name, with suggestions.
     pub fn named(name: ThreadPattern) -> Self {
         Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
@@ -87,7 +87,7 @@ impl Question {
 
 /// Selection of threads by lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Which {
+pub enum ThreadScope {
     /// All Thread objects.
     #[default]
     All,
@@ -97,7 +97,7 @@ pub enum Which {
 
 /// Order of threads. Equal rows are in the order of their IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum ThreadOrder {
     /// By retained size, descending.
     #[default]
     Retained,
@@ -111,11 +111,11 @@ pub enum SortBy {
 
 /// A matching thread. [`Threads::thread`] reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ThreadRow {
     object: ObjectIndex,
     retained_bytes: Option<u64>,
-    state: Option<State>,
-    kind: Kind,
+    state: Option<ThreadState>,
+    kind: ThreadKind,
     /// Stack trace of the thread.
     trace: Option<TraceSerial>,
     /// Number of frames.
@@ -126,7 +126,7 @@ pub struct Row {
     name: usize,
 }
 
-impl Row {
+impl ThreadRow {
     /// Returns the Thread object.
     pub(crate) fn object(&self) -> ObjectIndex {
         self.object
@@ -145,13 +145,13 @@ impl Row {
 
 /// Threads that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ThreadReport {
     /// Threads, at most `top`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ThreadRow>,
     /// Number of matching threads before `top` was applied.
     pub matching: u64,
     /// Number of matching threads by state, in the order of Java; unknown states last.
-    pub states: Vec<(Option<State>, u64)>,
+    pub states: Vec<(Option<ThreadState>, u64)>,
     /// Number of matching virtual threads.
     pub virtual_threads: u64,
     /// Number of threads in the dump, regardless of the query.
@@ -162,7 +162,7 @@ pub struct Answer {
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct JavaThread {
     /// Object ID.
     pub object: ObjectId,
     /// Class of the object.
@@ -178,7 +178,7 @@ pub struct Thread {
     /// Name of the thread group.
     pub group: Option<String>,
     /// Kind of thread.
-    pub kind: Kind,
+    pub kind: ThreadKind,
     /// State, and how the thread waits.
     pub doing: Doing,
     /// Address of the JVM's native thread, if it has one: the tid of thread dumps.
@@ -330,34 +330,34 @@ impl<'a> Threads<'a> {
     }
 
     /// Returns the first thread that ran into an OutOfMemoryError, with its `depth` innermost frames.
-    pub fn out_of_memory(&self, depth: usize) -> Option<Row> {
+    pub fn out_of_memory(&self, depth: usize) -> Option<ThreadRow> {
         let mut rows = vec![self.row(*self.out_of_memory.first()?)];
         self.limit(&mut rows, depth);
         rows.pop()
     }
 
     /// Finds the threads that match a query.
-    pub fn find(&self, question: &Question) -> Answer {
+    pub fn find(&self, question: &ThreadQuery) -> ThreadReport {
         let all = self.all();
         let threads = all.len() as u64;
         let mut rows = self.matching(&all, question);
-        let mut answer = Answer { threads, matching: rows.len() as u64, ..Answer::default() };
-        for state in State::ALL.into_iter().map(Some).chain([None]) {
+        let mut answer = ThreadReport { threads, matching: rows.len() as u64, ..ThreadReport::default() };
+        for state in ThreadState::ALL.into_iter().map(Some).chain([None]) {
             let threads = rows.iter().filter(|row| row.state == state).count() as u64;
             if threads > 0 {
                 answer.states.push((state, threads));
             }
         }
-        answer.virtual_threads = rows.iter().filter(|row| row.kind == Kind::Virtual).count() as u64;
+        answer.virtual_threads = rows.iter().filter(|row| row.kind == ThreadKind::Virtual).count() as u64;
         if let (true, Some(pattern)) = (rows.is_empty(), &question.name) {
             answer.suggestions = self.suggestions(&all, pattern);
         }
         // Rows are in the order of IDs, and the sort is stable.
         match question.sort_by {
-            SortBy::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
-            SortBy::Name => rows = self.by_name(rows),
-            SortBy::State => rows.sort_rows_by_key(|row| (row.state.is_none(), row.state)),
-            SortBy::Address => {}
+            ThreadOrder::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
+            ThreadOrder::Name => rows = self.by_name(rows),
+            ThreadOrder::State => rows.sort_rows_by_key(|row| (row.state.is_none(), row.state)),
+            ThreadOrder::Address => {}
         }
         rows.truncate(question.top.unwrap_or(usize::MAX));
         self.limit(&mut rows, question.depth.unwrap_or(usize::MAX));
@@ -384,9 +384,9 @@ impl<'a> Threads<'a> {
     }
 
     /// Returns the matching threads, in the order of their IDs.
-    fn matching(&self, all: &[ObjectIndex], question: &Question) -> Vec<Row> {
+    fn matching(&self, all: &[ObjectIndex], question: &ThreadQuery) -> Vec<ThreadRow> {
         let rows = all.par_iter().map(|object| self.row(*object));
-        let rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
+        let rows: Vec<ThreadRow> = rows.filter(|row| Self::is_meant(row, question)).collect();
         let rows = match &question.name {
             Some(pattern) => self.named(rows, pattern),
             None => rows,
@@ -397,22 +397,22 @@ impl<'a> Threads<'a> {
         }
     }
 
-    fn row(&self, object: ObjectIndex) -> Row {
+    fn row(&self, object: ObjectIndex) -> ThreadRow {
         let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
         let trace = at.and_then(|at| self.running.get(at)).and_then(|(_, trace)| *trace);
         let kind = match self.fields.family(object) {
-            Family::NoThread | Family::Platform => Kind::Platform,
-            Family::Bound | Family::Virtual => Kind::Virtual,
+            Family::NoThread | Family::Platform => ThreadKind::Platform,
+            Family::Bound | Family::Virtual => ThreadKind::Virtual,
         };
         let state = self.fields.doing(object).state;
         let retained_bytes = self.graph.tree.retained_bytes_of(object);
-        Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
+        ThreadRow { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
     /// Returns whether a thread matches, regardless of its name.
-    fn is_meant(row: &Row, question: &Question) -> bool {
+    fn is_meant(row: &ThreadRow, question: &ThreadQuery) -> bool {
         let of_state = if question.states.is_empty() {
-            question.which == Which::All || row.state.is_none_or(State::is_alive)
+            question.which == ThreadScope::All || row.state.is_none_or(ThreadState::is_alive)
         } else {
             row.state.is_some_and(|state| question.states.contains(&state))
         };
@@ -420,7 +420,7 @@ impl<'a> Threads<'a> {
     }
 
     /// Returns the threads whose names or IDs match.
-    fn named(&self, rows: Vec<Row>, pattern: &ThreadPattern) -> Vec<Row> {
+    fn named(&self, rows: Vec<ThreadRow>, pattern: &ThreadPattern) -> Vec<ThreadRow> {
         if let ThreadPattern::Object(_) = pattern {
             return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();
         }
@@ -428,26 +428,26 @@ impl<'a> Threads<'a> {
             .names(rows.par_iter().map(|row| row.object))
             .test(|name| pattern.matches(ObjectId::NULL, Some(name)));
         // An ID without `0x` may be part of a name.
-        let is_meant = |row: &Row, named: bool| named || pattern.matches(self.id(row.object), None);
+        let is_meant = |row: &ThreadRow, named: bool| named || pattern.matches(self.id(row.object), None);
         rows.into_iter().zip(meant).filter_map(|(row, named)| is_meant(&row, named).then_some(row)).collect()
     }
 
     /// Sorts by name; threads with equal names, or none, stay in their order.
-    fn by_name(&self, rows: Vec<Row>) -> Vec<Row> {
+    fn by_name(&self, rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
         let ranks = self.names(rows.par_iter().map(|row| row.object)).ranks();
-        let mut rows: Vec<(Option<u32>, Row)> = ranks.into_iter().zip(rows).collect();
+        let mut rows: Vec<(Option<u32>, ThreadRow)> = ranks.into_iter().zip(rows).collect();
         rows.sort_rows_by_key(|(rank, _)| *rank);
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
     /// Reads the names of some threads.
-    fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> Names {
+    fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> ThreadNames {
         let names: Vec<Option<Name<'a>>> = threads.map(|thread| self.name(thread)).collect();
-        Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
+        ThreadNames::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
     }
 
     /// Sets the number of frames that are shown of each thread.
-    fn limit(&self, rows: &mut [Row], depth: usize) {
+    fn limit(&self, rows: &mut [ThreadRow], depth: usize) {
         let mut lengths = IdMap::<TraceSerial, u64>::default();
         let mut shared = SHARED_FRAMES;
         for row in rows {
@@ -465,11 +465,11 @@ impl<'a> Threads<'a> {
     }
 
     /// Limits the shown length of names: the result must not be many times the size of the dump.
-    fn limit_names(&self, rows: &mut [Row]) {
+    fn limit_names(&self, rows: &mut [ThreadRow]) {
         if rows.len() <= FREE_NAMES / MAX_NAME {
             return;
         }
-        let length = |row: &Row| self.name(row.object).map_or(0, |name| name.len());
+        let length = |row: &ThreadRow| self.name(row.object).map_or(0, |name| name.len());
         let lengths: Vec<usize> = rows.par_iter().map(length).collect();
         let mut room = Room::new(self.length.saturating_add(FREE_NAMES));
         for (row, length) in rows.iter_mut().zip(lengths) {
@@ -518,7 +518,7 @@ impl<'a> Threads<'a> {
     }
 
     /// Reads a matching thread.
-    pub fn thread(&self, row: &Row) -> Thread {
+    pub fn thread(&self, row: &ThreadRow) -> JavaThread {
         let object = row.object;
         let fields = self.fields.thread(object);
         let number = |name| fields.and_then(|fields| fields.integer(name));
@@ -529,7 +529,7 @@ impl<'a> Threads<'a> {
         let is_virtual = self.fields.family(object) == Family::Virtual;
         let blocker = fields.and_then(|fields| self.fields.object(fields, "parkBlocker"));
         let tree = &self.graph.tree;
-        let mut thread = Thread {
+        let mut thread = JavaThread {
             object: self.id(object),
             class: self.graph.objects.class(object),
             name: self.told_name(object).map(|name| name.text(row.name)),
@@ -562,7 +562,7 @@ impl<'a> Threads<'a> {
         self.locals.get(start..end).unwrap_or_default()
     }
 
-    fn read_stack(&self, row: &Row, thread: &mut Thread) {
+    fn read_stack(&self, row: &ThreadRow, thread: &mut JavaThread) {
         let held = self.locals_of(row.object);
         let mut known = IdMap::<u64, Frame>::default();
         let number_of = |held: &[(ObjectIndex, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);

@@ -2,7 +2,7 @@
 
 /// `java.lang.Thread.State`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum ThreadState {
     /// Not started yet.
     New,
     /// Running, or ready to run.
@@ -32,12 +32,12 @@ pub enum Wait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Doing {
     /// The state.
-    pub state: Option<State>,
+    pub state: Option<ThreadState>,
     /// Wait, if the thread waits.
     pub wait: Option<Wait>,
 }
 
-impl State {
+impl ThreadState {
     /// All states, in the order of Java.
     pub const ALL: [Self; 6] =
         [Self::New, Self::Runnable, Self::Blocked, Self::Waiting, Self::TimedWaiting, Self::Terminated];
@@ -85,25 +85,25 @@ impl Doing {
         const BLOCKED: u64 = 0x400;
         let is = |bit: u64| bits & bit != 0;
         let state = if is(RUNNABLE) {
-            State::Runnable
+            ThreadState::Runnable
         } else if is(BLOCKED) {
-            State::Blocked
+            ThreadState::Blocked
         } else if is(INDEFINITELY) {
-            State::Waiting
+            ThreadState::Waiting
         } else if is(WITH_TIMEOUT) {
-            State::TimedWaiting
+            ThreadState::TimedWaiting
         } else if is(TERMINATED) {
-            State::Terminated
+            ThreadState::Terminated
         } else if !is(ALIVE) {
-            State::New
+            ThreadState::New
         } else {
-            State::Runnable
+            ThreadState::Runnable
         };
         let wait = match state {
-            State::Blocked => Some(Wait::OnMonitor),
-            State::Waiting | State::TimedWaiting if is(SLEEPING) => Some(Wait::Sleeping),
-            State::Waiting | State::TimedWaiting if is(IN_OBJECT_WAIT) => Some(Wait::OnMonitor),
-            State::Waiting | State::TimedWaiting if is(PARKED) => Some(Wait::Parking),
+            ThreadState::Blocked => Some(Wait::OnMonitor),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(SLEEPING) => Some(Wait::Sleeping),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(IN_OBJECT_WAIT) => Some(Wait::OnMonitor),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(PARKED) => Some(Wait::Parking),
             _ => None,
         };
         Self { state: Some(state), wait }
@@ -113,15 +113,17 @@ impl Doing {
     /// thread has its carrier's state; the caller distinguishes STARTED from NEW.
     pub fn of_virtual(name: &str) -> Option<Self> {
         let (state, wait) = match name {
-            "NEW" => (State::New, None),
+            "NEW" => (ThreadState::New, None),
             "STARTED" | "RUNNABLE" | "RUNNING" | "PARKING" | "TIMED_PARKING" | "WAITING"
-            | "TIMED_WAITING" | "YIELDING" | "YIELDED" | "UNPARKED" | "UNBLOCKED" => (State::Runnable, None),
-            "PARKED" | "PINNED" => (State::Waiting, Some(Wait::Parking)),
-            "TIMED_PARKED" | "TIMED_PINNED" => (State::TimedWaiting, Some(Wait::Parking)),
-            "WAIT" => (State::Waiting, Some(Wait::OnMonitor)),
-            "TIMED_WAIT" => (State::TimedWaiting, Some(Wait::OnMonitor)),
-            "BLOCKING" | "BLOCKED" => (State::Blocked, Some(Wait::OnMonitor)),
-            "TERMINATED" => (State::Terminated, None),
+            | "TIMED_WAITING" | "YIELDING" | "YIELDED" | "UNPARKED" | "UNBLOCKED" => {
+                (ThreadState::Runnable, None)
+            }
+            "PARKED" | "PINNED" => (ThreadState::Waiting, Some(Wait::Parking)),
+            "TIMED_PARKED" | "TIMED_PINNED" => (ThreadState::TimedWaiting, Some(Wait::Parking)),
+            "WAIT" => (ThreadState::Waiting, Some(Wait::OnMonitor)),
+            "TIMED_WAIT" => (ThreadState::TimedWaiting, Some(Wait::OnMonitor)),
+            "BLOCKING" | "BLOCKED" => (ThreadState::Blocked, Some(Wait::OnMonitor)),
+            "TERMINATED" => (ThreadState::Terminated, None),
             _ => return None,
         };
         Some(Self { state: Some(state), wait })
@@ -136,7 +138,7 @@ mod tests {
     fn bits_are_read_as_java_reads_them() {
         let read = |bits| {
             let doing = Doing::of_bits(bits);
-            (doing.state.map(State::name), doing.wait.map(Wait::name))
+            (doing.state.map(ThreadState::name), doing.wait.map(Wait::name))
         };
         // Values written by HotSpot: javaThreadStatus.hpp.
         for (bits, state, wait) in [
@@ -158,8 +160,8 @@ mod tests {
     #[test]
     fn virtual_threads_that_are_in_transition_can_run() {
         let state = |name| Doing::of_virtual(name).and_then(|doing| doing.state);
-        assert_eq!(state("WAITING"), Some(State::Runnable));
-        assert_eq!(state("TIMED_WAIT"), Some(State::TimedWaiting));
+        assert_eq!(state("WAITING"), Some(ThreadState::Runnable));
+        assert_eq!(state("TIMED_WAIT"), Some(ThreadState::TimedWaiting));
         assert_eq!(state("SUSPENDED"), None);
     }
 }

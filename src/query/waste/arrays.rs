@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::equal::{Item, SHARED, Shares};
+use super::equal::{ContentItem, SHARED, Shares};
 use super::findings::{Findings, Frees, PartKey, Saving, Sink};
 use super::instances::{Held, Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::objects::collections::usage::{Count, Needs, Usage};
 use crate::objects::reader::Record;
 use crate::parallel;
-use crate::strings::contents::{self, Form, Hashes};
+use crate::strings::contents::{self, Hashes, StringEncoding};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -37,7 +37,7 @@ pub(super) struct Colliding {
 }
 
 /// Results of the pass.
-pub(super) struct Found {
+pub(super) struct ArrayFindings {
     /// Strings by a part of their hash.
     pub(super) texts: Shares,
     /// Other primitive arrays by a part of their hash.
@@ -51,13 +51,13 @@ pub(super) struct Found {
 }
 
 /// Kinds found in arrays.
-const KINDS: [Kind; 6] = [
-    Kind::ConstantArrays,
-    Kind::UnusedArrayEnds,
-    Kind::SparseCollections,
-    Kind::ZeroLengthArrays,
-    Kind::EmptyArrays,
-    Kind::SingleElementArrays,
+const KINDS: [WasteKind; 6] = [
+    WasteKind::ConstantArrays,
+    WasteKind::UnusedArrayEnds,
+    WasteKind::SparseCollections,
+    WasteKind::ZeroLengthArrays,
+    WasteKind::EmptyArrays,
+    WasteKind::SingleElementArrays,
 ];
 const CONSTANT: usize = 0;
 const ENDS: usize = 1;
@@ -67,7 +67,11 @@ const EMPTY: usize = 4;
 const SINGLE: usize = 5;
 
 /// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
-pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> io::Result<Found> {
+pub(super) fn read(
+    search: &WasteSearch<'_>,
+    plans: &Plans,
+    held: &[Array<Held>],
+) -> io::Result<ArrayFindings> {
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
         search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
@@ -82,12 +86,12 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
             here.extend_from_slice(held.get(start..end).unwrap_or_default());
         }
         here.sort_unstable_by_key(|held| (held.array, held.holder));
-        let mut pass = Pass {
+        let mut pass = ArrayPass {
             search,
             plans,
             of_jvm: &of_jvm,
             survivors: &survivors,
-            cursor: Cursor::NONE,
+            cursor: BlockCursor::NONE,
             held: &here,
             texts: Vec::new(),
             contents: Vec::new(),
@@ -110,7 +114,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
         .map(|kind| {
             Findings::new(
                 *kind,
-                if matches!(kind, Kind::UnusedArrayEnds | Kind::SparseCollections) {
+                if matches!(kind, WasteKind::UnusedArrayEnds | WasteKind::SparseCollections) {
                     Frees::Part
                 } else {
                     Frees::Objects
@@ -131,11 +135,11 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
     }
     let mut colliding = colliding.into_inner().unwrap_or_else(PoisonError::into_inner);
     colliding.sort_unstable_by_key(|colliding| colliding.map);
-    Ok(Found { texts, contents, findings, few, plain, colliding })
+    Ok(ArrayFindings { texts, contents, findings, few, plain, colliding })
 }
 
 /// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
-fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
+fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let summary = search.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
     // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without angle brackets.
@@ -149,7 +153,7 @@ fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
 
 /// Returns one array of length 0 of each class that could replace the others: one that a static field holds, the first
 /// by object ID. By class, ascending.
-fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
+fn held_empty_arrays(search: &WasteSearch<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
     let summary = search.summary;
     let mut found: Vec<(ClassNumber, u32)> = Vec::new();
     for class in summary.classes() {
@@ -181,7 +185,7 @@ fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(Class
 /// Removes one array of each class of which no static field holds one: the last by object ID. The JDK's own objects,
 /// which a program could use, are at the end of the heap.
 fn keep_last(
-    search: &Search<'_>,
+    search: &WasteSearch<'_>,
     findings: &mut Findings,
     survivors: &[(ClassNumber, u32)],
 ) -> io::Result<()> {
@@ -205,23 +209,23 @@ fn keep_last(
 }
 
 /// Visitor of arrays.
-struct Pass<'v, 'a> {
-    search: &'v Search<'a>,
+struct ArrayPass<'v, 'a> {
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     of_jvm: &'v FxHashSet<u32>,
     survivors: &'v [(ClassNumber, u32)],
-    cursor: Cursor,
+    cursor: BlockCursor,
     /// Statements of instances about this array and later ones.
     held: &'v [Held],
-    texts: Vec<Item>,
-    contents: Vec<Item>,
+    texts: Vec<ContentItem>,
+    contents: Vec<ContentItem>,
     sinks: [Sink; KINDS.len()],
     few: Vec<Loose>,
     plain: Vec<Saving>,
     colliding: Vec<Colliding>,
 }
 
-impl<'v> Pass<'v, '_> {
+impl<'v> ArrayPass<'v, '_> {
     /// Returns the statements of instances about the array being visited.
     fn of_array(&mut self) -> &'v [Held] {
         let object = self.cursor.object().0;
@@ -267,7 +271,7 @@ impl<'v> Pass<'v, '_> {
                 continue;
             }
             is_of_string = true;
-            let Some((form, characters)) = Form::of(StringPart::of_words(held.says), record) else {
+            let Some((form, characters)) = StringEncoding::of(StringPart::of_words(held.says), record) else {
                 continue;
             };
             let hash = hashes.get(form, &characters, || Some(contents::hash(&characters, self.search.seed)));
@@ -275,7 +279,7 @@ impl<'v> Pass<'v, '_> {
             let place = (record.offset as u64) << 2 | form as u64;
             let shared = std::mem::replace(&mut shared, SHARED);
             let (object, array) = (held.holder, self.cursor.object().0);
-            self.texts.push(Item { hash, place, bytes: bytes | shared, object, array });
+            self.texts.push(ContentItem { hash, place, bytes: bytes | shared, object, array });
         }
         is_of_string
     }
@@ -392,13 +396,13 @@ fn zeros_at_end(bytes: &[u8]) -> usize {
     bytes.len() - used
 }
 
-impl<'a> Walk<'a> for Pass<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for ArrayPass<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }
 
-impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
+impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         if !self.cursor.is_wanted() {
@@ -419,7 +423,7 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
         }
         self.unused_end(&record, elements, held, is_constant);
         let code = record.element as u64;
-        self.contents.push(Item {
+        self.contents.push(ContentItem {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
             place: (record.offset as u64) << 2,
             bytes,

@@ -1,12 +1,12 @@
 //! Boxes of primitive values: their sizes, and those that the JVM's caches contain or could contain.
 
-use crate::objects::reader::{Bits, Place};
+use crate::objects::reader::{Bits, FieldPlace};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::{BasicType, ObjectId, RootKind};
 
-use super::Search;
+use super::WasteSearch;
 
 /// Box classes with the type of their value.
 const BOXES: [(&str, BasicType); 8] = [
@@ -33,7 +33,7 @@ const CACHES: [&str; 6] = [
 /// A class of boxes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boxed {
-    pub(super) value: Place,
+    pub(super) value: FieldPlace,
     /// Size of a box in bytes.
     pub(super) bytes: u64,
     /// Size of the value minus that of a reference, in bytes.
@@ -41,7 +41,7 @@ pub(super) struct Boxed {
 }
 
 impl Boxed {
-    pub(super) fn of(search: &Search<'_>, class: ClassNumber) -> Option<Self> {
+    pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
         let summary = search.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
@@ -62,7 +62,7 @@ impl Boxed {
     }
 
     /// Returns the saving of a box: the value replaces the reference in each object that refers to it.
-    pub(super) fn saving(&self, search: &Search<'_>, object: ObjectIndex) -> u64 {
+    pub(super) fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
         if self.growth == 0 {
             return self.bytes;
         }
@@ -77,7 +77,7 @@ impl Boxed {
 
 /// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
 /// are not initialized yet, within an array that a JNI global refers to.
-pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
+pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
     let summary = search.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::plan::{Compared, MIN_INSTANCES, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::parallel;
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
@@ -122,9 +122,9 @@ struct Constant {
 }
 
 /// Finds the fields, and how much instances would shrink without them.
-pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
+pub(super) fn find(search: &WasteSearch<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
     let summary = search.summary;
-    let mut findings = Findings::new(Kind::ConstantFields, Frees::OfClass(Vec::new()));
+    let mut findings = Findings::new(WasteKind::ConstantFields, Frees::OfClass(Vec::new()));
     let counts = count(search, plans, &votes);
     let mut constants: Vec<Constant> = Vec::new();
     for ((field, vote), (limit, count)) in
@@ -203,7 +203,7 @@ pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Resu
 
 /// Distributes the shrinkage of a class's instances over their fields in a group.
 fn share_out(
-    search: &Search<'_>,
+    search: &WasteSearch<'_>,
     constants: &[Constant],
     same: Same,
     (class, count, bytes): (ClassNumber, u64, u64),
@@ -231,7 +231,7 @@ fn share_out(
 }
 
 /// Counts, for each field that the votes do not decide, the instances with the winning value, and all.
-fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
+fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
     let counts: Vec<Mutex<(u64, u64)>> = plans.fields.iter().map(|_| Mutex::default()).collect();
     // Classes whose instances have fields that are still undecided.
     let mut is_wanted = vec![false; plans.of_class.len()];
@@ -249,7 +249,7 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
     search.summary.class_table().add_subclasses(&mut is_wanted);
     parallel::each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
-        let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
+        let mut pass = Counting { search, plans, votes, cursor: BlockCursor::NONE, fields };
         search.walk(chunk, &is_wanted, &mut pass);
         for (number, (equal, all)) in pass.fields {
             if let Some(count) = counts.get(number as usize) {
@@ -263,16 +263,16 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
 
 /// Visitor that counts values.
 struct Counting<'v, 'a> {
-    search: &'v Search<'a>,
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     votes: &'v Votes,
-    cursor: Cursor,
+    cursor: BlockCursor,
     /// Instances with the value, and all, by number of the field.
     fields: FxHashMap<u32, (u64, u64)>,
 }
 
-impl<'a> Walk<'a> for Counting<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for Counting<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::findings::{Findings, Frees, Largest, NO_OBJECT, Parts, Saving, keep_largest};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use crate::objects::reader::{Characters, Record};
 use crate::strings::contents;
@@ -34,7 +34,7 @@ const LONG: u64 = 1 << 10;
 /// A String or an array, and the place of its content.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Item {
+pub(super) struct ContentItem {
     pub(super) hash: u64,
     /// Offset of the array's record, shifted left by two, and the form of a text.
     pub(super) place: u64,
@@ -48,7 +48,7 @@ pub(super) struct Item {
 /// Flag for an array that counts for an earlier String.
 pub(super) const SHARED: u64 = 1 << 63;
 
-impl Item {
+impl ContentItem {
     /// Returns the bytes freed together with the object: those of the array, if it counts for this one.
     fn bytes(&self) -> u64 {
         if self.bytes & SHARED == 0 { self.bytes } else { 0 }
@@ -60,12 +60,12 @@ impl Item {
 
     /// Returns whether all items at this place are equal.
     fn is_whole(&self) -> bool {
-        self.place & 3 != contents::Form::Part as u64
+        self.place & 3 != contents::StringEncoding::Part as u64
     }
 }
 
 /// Items by a part of their hash.
-pub(super) struct Shares(Vec<Mutex<ScratchStack<Item>>>);
+pub(super) struct Shares(Vec<Mutex<ScratchStack<ContentItem>>>);
 
 impl Shares {
     pub(super) fn new(room: &ScratchArena) -> Self {
@@ -73,7 +73,7 @@ impl Shares {
     }
 
     /// Moves items into the shares.
-    pub(super) fn put(&self, items: &mut Vec<Item>) -> io::Result<()> {
+    pub(super) fn put(&self, items: &mut Vec<ContentItem>) -> io::Result<()> {
         items.sort_unstable_by_key(|item| item.hash >> 56);
         for some in items.chunk_by(|a, b| a.hash >> 56 == b.hash >> 56) {
             let share = some.first().and_then(|item| self.0.get(usize::try_from(item.hash >> 56).ok()?));
@@ -85,7 +85,7 @@ impl Shares {
         Ok(())
     }
 
-    fn into_arrays(self) -> io::Result<Vec<Array<Item>>> {
+    fn into_arrays(self) -> io::Result<Vec<Array<ContentItem>>> {
         let arrays = self.0.into_par_iter();
         arrays.map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array()).collect()
     }
@@ -98,21 +98,21 @@ trait Content: Sync {
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<Self::Read<'_>>;
+    fn read(&self, item: &ContentItem) -> Option<Self::Read<'_>>;
     fn same(a: &Self::Read<'_>, b: &Self::Read<'_>) -> bool;
     /// Returns the saving of an item.
-    fn saving(&self, item: &Item) -> Saving;
+    fn saving(&self, item: &ContentItem) -> Saving;
 }
 
-struct Texts<'v, 'a>(&'v Search<'a>);
+struct StringTexts<'v, 'a>(&'v WasteSearch<'a>);
 
-impl<'v, 'a> Content for Texts<'v, 'a> {
+impl<'v, 'a> Content for StringTexts<'v, 'a> {
     type Read<'r>
         = Characters<'a>
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<Characters<'a>> {
+    fn read(&self, item: &ContentItem) -> Option<Characters<'a>> {
         contents::characters_at(&self.0.objects, item.place, ObjectIndex(item.object))
     }
 
@@ -120,7 +120,7 @@ impl<'v, 'a> Content for Texts<'v, 'a> {
         contents::same(a, b)
     }
 
-    fn saving(&self, item: &Item) -> Saving {
+    fn saving(&self, item: &ContentItem) -> Saving {
         let class = self.0.class(ObjectIndex(item.object));
         let own = class.map_or(0, |class| self.0.sizes.instance(class).0);
         let other = if item.bytes & SHARED == 0 { item.array } else { NO_OBJECT };
@@ -128,7 +128,7 @@ impl<'v, 'a> Content for Texts<'v, 'a> {
     }
 }
 
-struct Arrays<'v, 'a>(&'v Search<'a>);
+struct Arrays<'v, 'a>(&'v WasteSearch<'a>);
 
 impl<'v, 'a> Content for Arrays<'v, 'a> {
     type Read<'r>
@@ -136,7 +136,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<(BasicType, &'a [u8])> {
+    fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
         match self.0.objects.record_at(item.place >> 2)? {
             Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
             _ => None,
@@ -147,18 +147,18 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
         a == b
     }
 
-    fn saving(&self, item: &Item) -> Saving {
+    fn saving(&self, item: &ContentItem) -> Saving {
         Saving { bytes: item.bytes, object: item.object, other: NO_OBJECT }
     }
 }
 
 /// Savings of a share, and its largest groups.
-type Found = (Vec<Saving>, Vec<Largest>);
+type ShareFindings = (Vec<Saving>, Vec<Largest>);
 
-fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Found {
+fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [ContentItem]) -> ShareFindings {
     share.sort_unstable_by_key(|item| (item.hash, item.object));
     let (mut savings, mut groups) = (Vec::new(), Vec::new());
-    let mut others: Vec<Item> = Vec::new();
+    let mut others: Vec<ContentItem> = Vec::new();
     let (mut start, mut ahead) = (0, 0);
     for same_hash in share.chunk_by(|a, b| a.hash == b.hash) {
         start += same_hash.len();
@@ -175,7 +175,7 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Fo
             }
             ahead += 1;
         }
-        let mut left: Vec<Item> = Vec::new();
+        let mut left: Vec<ContentItem> = Vec::new();
         let mut items = same_hash;
         // One iteration, unless contents have the same hash by accident.
         while let Some((first, rest)) = items.split_first().filter(|(_, rest)| !rest.is_empty()) {
@@ -220,7 +220,7 @@ fn find_all<C: Content>(
     shares: Shares,
     (bytes, room): (&[u8], &ScratchArena),
 ) -> io::Result<(Array<Saving>, Vec<Largest>)> {
-    let one = |mut share: Array<Item>| {
+    let one = |mut share: Array<ContentItem>| {
         let (savings, groups) = find(content, bytes, &mut share);
         Ok((room.copy(&savings)?, groups))
     };
@@ -240,8 +240,8 @@ fn find_all<C: Content>(
 }
 
 /// Finds Strings of the same text. The first stays; the arrays of the others are freed, if nothing else refers to them.
-pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
-    let (mut savings, groups) = find_all(&Texts(search), shares, (search.bytes, &search.room))?;
+pub(super) fn strings(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
+    let (mut savings, groups) = find_all(&StringTexts(search), shares, (search.bytes, &search.room))?;
     let graph = search.graph;
     let mut freed = Bits::new(graph.objects.len());
     for saving in savings.iter() {
@@ -257,17 +257,17 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
             saving.other = NO_OBJECT;
         }
     });
-    let mut findings = Findings::new(Kind::DuplicateStrings, Frees::Objects);
+    let mut findings = Findings::new(WasteKind::DuplicateStrings, Frees::Objects);
     findings.take(savings, &Parts::default());
     findings.groups = groups;
     Ok(findings)
 }
 
 /// Finds arrays of the same content.
-pub(super) fn arrays(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
+pub(super) fn arrays(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
     let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
     let class = |object| search.class(object);
-    let mut findings = Findings::by_class(Kind::DuplicateArrays, Frees::Objects, savings, class);
+    let mut findings = Findings::by_class(WasteKind::DuplicateArrays, Frees::Objects, savings, class);
     findings.groups = groups;
     Ok(findings)
 }

@@ -8,9 +8,9 @@
 use std::io;
 use std::ops::Range;
 
-use super::fields::GroupBy;
+use super::fields::FieldGroupBy;
 use super::findings::Reachable;
-use super::{Kind, Question, Search, findings, union};
+use super::{WasteKind, WasteQuery, WasteSearch, findings, union};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
@@ -23,14 +23,14 @@ const WINDOWS: (u32, u32) = (256, 1 << 10);
 const LARGE: u64 = 16 << 10;
 
 /// Kinds that are not about single objects, for which a sample is useless.
-const OF_ALL: [Kind; 4] =
-    [Kind::ConstantFields, Kind::Finalizable, Kind::DuplicateClasses, Kind::Unreachable];
+const OF_ALL: [WasteKind; 4] =
+    [WasteKind::ConstantFields, WasteKind::Finalizable, WasteKind::DuplicateClasses, WasteKind::Unreachable];
 
 /// Estimate of a heap's waste.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Wasted bytes of each kind that was found, most first.
-    pub kinds: Vec<(Kind, u64)>,
+    pub kinds: Vec<(WasteKind, u64)>,
     /// Bytes wasted by all kinds together, no byte counted twice.
     pub wasted_bytes: u64,
     /// Bytes wasted by the kinds of reachable objects.
@@ -62,9 +62,9 @@ pub fn estimate_with(
     let is_exact = tree.reachable() <= most;
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
     let looked_at = if is_exact { Reachable::of(graph) } else { Reachable::sample(graph, &windows, LARGE) };
-    let search = Search::new(heap, graph, bytes, looked_at);
-    let kinds = Kind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
-    let found = findings(&search, &Question { kinds, group_by: GroupBy::Field, examples: 0 })?;
+    let search = WasteSearch::new(heap, graph, bytes, looked_at);
+    let kinds = WasteKind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
+    let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
     let scale = |bytes: u64| {
         let sampled = if is_exact { tree.reachable() } else { count.saturating_mul(length) };
         let scaled = u128::from(bytes) * u128::from(tree.reachable()) / u128::from(sampled.max(1));
@@ -72,16 +72,16 @@ pub fn estimate_with(
     };
     let all_bytes = search.all_bytes();
     let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
-    let mut kinds: Vec<(Kind, u64)> = Vec::new();
+    let mut kinds: Vec<(WasteKind, u64)> = Vec::new();
     let mut reachable_wasted_bytes = 0u64;
     for (findings, added) in found.iter().zip(union::add(&search, &found)) {
-        if findings.kind != Kind::Unreachable {
+        if findings.kind != WasteKind::Unreachable {
             kinds.push((findings.kind, scale(findings.bytes).min(tree.reachable_bytes())));
             reachable_wasted_bytes = reachable_wasted_bytes.saturating_add(scale(added));
         }
     }
     if unreachable > 0 {
-        kinds.push((Kind::Unreachable, unreachable));
+        kinds.push((WasteKind::Unreachable, unreachable));
     }
     kinds.sort_rows_by_key(|(kind, bytes)| (std::cmp::Reverse(*bytes), *kind));
     let reachable_wasted_bytes = reachable_wasted_bytes.min(tree.reachable_bytes());

@@ -12,7 +12,7 @@ use super::arrays::Colliding;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::instances::{Loose, UNKNOWN, Wrapper};
 use super::plan::{Plan, Plans};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::Usage;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -63,7 +63,7 @@ impl Few {
     /// Finds the collections. `sparse` are collections that were found before.
     pub(super) fn find(
         self,
-        search: &Search<'_>,
+        search: &WasteSearch<'_>,
         plans: &Plans,
         colliding: &[Colliding],
         sparse: Option<&mut Findings>,
@@ -71,9 +71,9 @@ impl Few {
         let look = Look::new(search, plans);
         let room = &search.room;
         let mut found = [
-            Findings::new(Kind::EmptyCollections, Frees::Retained),
-            Findings::new(Kind::SingleElementCollections, Frees::Listed(Vec::new())),
-            Findings::new(Kind::LinkedLists, Frees::Part),
+            Findings::new(WasteKind::EmptyCollections, Frees::Retained),
+            Findings::new(WasteKind::SingleElementCollections, Frees::Listed(Vec::new())),
+            Findings::new(WasteKind::LinkedLists, Frees::Part),
         ];
         let lists = self.loose.into_par_iter().chain(self.tables);
         let lists = lists.map(|lists| Sinks::of(&lists, |loose, sinks| look.collection(*loose, sinks)));
@@ -100,7 +100,10 @@ impl Few {
         single.frees = Frees::Listed(all_freed);
         let mut found = vec![empty, single, linked, look.colliding(colliding)?];
         for findings in sparse.into_iter().chain(&mut found) {
-            if matches!(findings.kind, Kind::SparseCollections | Kind::CollidingMaps | Kind::LinkedLists) {
+            if matches!(
+                findings.kind,
+                WasteKind::SparseCollections | WasteKind::CollidingMaps | WasteKind::LinkedLists
+            ) {
                 look.outermost_of(findings);
             }
         }
@@ -110,7 +113,7 @@ impl Few {
 
 /// Examiner of collections.
 struct Look<'v, 'a> {
-    search: &'v Search<'a>,
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     collections: Collections<'v, 'a>,
     /// Sizes of a LinkedList, its node and an ArrayList.
@@ -133,7 +136,7 @@ const TREES: [(&str, &str, &str); 3] = [
 ];
 
 impl<'v, 'a> Look<'v, 'a> {
-    fn new(search: &'v Search<'a>, plans: &'v Plans) -> Self {
+    fn new(search: &'v WasteSearch<'a>, plans: &'v Plans) -> Self {
         let size = |name: &str| Some(search.sizes.instance(search.summary.boot_class(name)?).0);
         let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
         let linked = || Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?]);
@@ -347,7 +350,7 @@ impl<'v, 'a> Look<'v, 'a> {
             let class = self.search.class(ObjectIndex(map)).map(PartKey::Class);
             sink.push(saving, class, (collisions, entries));
         }
-        let mut findings = Findings::new(Kind::CollidingMaps, Frees::Part);
+        let mut findings = Findings::new(WasteKind::CollidingMaps, Frees::Part);
         let (savings, parts) = sink.into_room(&self.search.room)?;
         findings.take(savings, &parts);
         Ok(findings)

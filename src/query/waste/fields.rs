@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Search;
+use super::WasteSearch;
 use crate::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
 /// Way in which an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum By {
+pub(super) enum ReferredBy {
     /// Field that the class declares, by number.
     Field(u32),
     /// Static field of the class, by number.
@@ -25,18 +25,18 @@ pub(super) enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Label {
     pub(super) class: ClassNumber,
-    pub(super) by: By,
+    pub(super) by: ReferredBy,
 }
 
 /// Label of objects that only roots hold.
-pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
+pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: ReferredBy::Object };
 
 /// Number of objects and their bytes, by field.
 pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
 
 /// Grouping of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupBy {
+pub enum FieldGroupBy {
     /// No grouping.
     Field,
     /// By the class that declares the field.
@@ -75,7 +75,7 @@ impl FieldSum {
 
 /// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key<'a> {
+enum FieldGroupKey<'a> {
     Field(&'a str, &'a str, bool),
     Name(&'a str),
     Loader(ObjectId),
@@ -84,54 +84,58 @@ enum Key<'a> {
 
 /// Names fields and groups them, most bytes first. Each name is stored once, regardless of its length and the number of
 /// fields that share it.
-pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<FieldSum> {
-    let mut groups: FxHashMap<Key<'_>, (u64, u64)> = FxHashMap::default();
+pub(super) fn named(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy) -> Vec<FieldSum> {
+    let mut groups: FxHashMap<FieldGroupKey<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
         let sum = groups.entry(key(search.summary, label, group_by)).or_default();
         *sum = (sum.0 + count, sum.1.saturating_add(bytes));
     }
-    let mut rows: Vec<(Key<'_>, (u64, u64))> = groups.into_iter().collect();
+    let mut rows: Vec<(FieldGroupKey<'_>, (u64, u64))> = groups.into_iter().collect();
     rows.sort_rows_by_key(|(key, (count, bytes))| (Reverse((*bytes, *count)), *key));
     let mut names: FxHashMap<&str, Arc<str>> = FxHashMap::default();
     let mut shared = |name| Some(names.entry(name).or_insert_with(|| Arc::from(name)).clone());
     let row = |(key, (count, wasted_bytes))| {
         let none = FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes };
         match key {
-            Key::Field(class, field, is_static) => {
+            FieldGroupKey::Field(class, field, is_static) => {
                 FieldSum { class: shared(class), field: shared(field), is_static, ..none }
             }
-            Key::Name(name) => FieldSum { class: shared(name), ..none },
-            Key::Loader(loader) => {
+            FieldGroupKey::Name(name) => FieldSum { class: shared(name), ..none },
+            FieldGroupKey::Loader(loader) => {
                 FieldSum { class: loader_name(search, loader).map(Arc::from), loader: Some(loader), ..none }
             }
-            Key::None => none,
+            FieldGroupKey::None => none,
         }
     };
     rows.into_iter().map(row).collect()
 }
 
-fn loader_name(search: &Search<'_>, loader: ObjectId) -> Option<String> {
+fn loader_name(search: &WasteSearch<'_>, loader: ObjectId) -> Option<String> {
     let object = search.graph.objects.addresses.index_of(loader)?;
     let class = search.summary.loader_class(loader).unwrap_or("?");
     Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
 }
 
-fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: GroupBy) -> Key<'a> {
-    let Some(row) = summary.class(class) else { return Key::None };
+fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: FieldGroupBy) -> FieldGroupKey<'a> {
+    let Some(row) = summary.class(class) else { return FieldGroupKey::None };
     let name = summary.class_name(row);
     match group_by {
-        GroupBy::Field => match by {
-            By::Field(at) => {
-                Key::Field(name, summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field), false)
-            }
-            By::Static(at) => {
-                Key::Field(name, summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field), true)
-            }
+        FieldGroupBy::Field => match by {
+            ReferredBy::Field(at) => FieldGroupKey::Field(
+                name,
+                summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field),
+                false,
+            ),
+            ReferredBy::Static(at) => FieldGroupKey::Field(
+                name,
+                summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field),
+                true,
+            ),
             // An array, or an object by an unknown field.
-            By::Object => Key::Name(name),
+            ReferredBy::Object => FieldGroupKey::Name(name),
         },
-        GroupBy::Class => Key::Name(name),
-        GroupBy::Package => Key::Name(names::package(name)),
-        GroupBy::Loader => Key::Loader(row.loader.into()),
+        FieldGroupBy::Class => FieldGroupKey::Name(name),
+        FieldGroupBy::Package => FieldGroupKey::Name(names::package(name)),
+        FieldGroupBy::Loader => FieldGroupKey::Loader(row.loader.into()),
     }
 }

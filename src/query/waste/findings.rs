@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -99,7 +99,7 @@ pub(super) type Parts = FxHashMap<PartKey, PartSum>;
 
 /// Objects of a kind with a common property.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct FindingPart {
     /// Description: a class.
     pub what: String,
     /// Number of objects.
@@ -131,7 +131,7 @@ pub(super) type Largest = (ObjectIndex, u64, u64);
 /// Findings of one kind.
 #[derive(Debug)]
 pub(super) struct Findings {
-    pub(super) kind: Kind,
+    pub(super) kind: WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
@@ -144,7 +144,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(kind: Kind, frees: Frees) -> Self {
+    pub(super) fn new(kind: WasteKind, frees: Frees) -> Self {
         let (savings, parts) = (Vec::new(), Parts::default());
         Self {
             kind,
@@ -161,7 +161,7 @@ impl Findings {
     /// Returns all objects of a kind whose parts are their classes, or for class objects the classes that they
     /// represent.
     pub(super) fn by_class(
-        kind: Kind,
+        kind: WasteKind,
         frees: Frees,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -193,7 +193,7 @@ impl Findings {
     }
 
     /// Returns the parts of the kind, most bytes first.
-    pub(super) fn named_parts(&self, search: &Search<'_>) -> Vec<Part> {
+    pub(super) fn named_parts(&self, search: &WasteSearch<'_>) -> Vec<FindingPart> {
         let name = |class: ClassNumber| {
             search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
         };
@@ -213,7 +213,7 @@ impl Findings {
         let mut parts: Vec<((&str, &str), PartSum)> = by_name.into_iter().collect();
         parts.sort_rows_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
         #[allow(clippy::cast_precision_loss)]
-        let part = |((words, name), sum): ((&str, &str), PartSum)| Part {
+        let part = |((words, name), sum): ((&str, &str), PartSum)| FindingPart {
             what: format!("{words}{name}"),
             count: sum.count,
             wasted_bytes: sum.bytes,
@@ -223,7 +223,7 @@ impl Findings {
     }
 
     /// Returns the objects that would save most; of equal savings the first ones.
-    pub(super) fn examples(&self, search: &Search<'_>, max: usize) -> Vec<Example> {
+    pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): Largest| {
             // A class object is shown by the class that it represents.
             let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));

@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Search;
-use super::fields::{self, By, FieldSum, GroupBy, Label, NOTHING, Sums};
+use super::WasteSearch;
+use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
 use super::findings::{Findings, Frees, Saving};
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Place, Record};
+use crate::objects::reader::{FieldPlace, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -33,13 +33,13 @@ const MAX_KNOWN: usize = 1 << 20;
 const MAX_FIELDS: usize = 1 << 12;
 
 /// Returns the fields that hold the findings, or groups of them.
-pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy) -> Vec<FieldSum> {
+pub(super) fn fields(search: &WasteSearch<'_>, findings: &Findings, group_by: FieldGroupBy) -> Vec<FieldSum> {
     let mut sums = Sums::default();
     match &findings.frees {
         Frees::Unreachable => {}
         Frees::OfClass(_) => {
             for ((class, number), sum) in &findings.fields {
-                add(&mut sums, Label { class: *class, by: By::Field(*number) }, *sum);
+                add(&mut sums, Label { class: *class, by: ReferredBy::Field(*number) }, *sum);
             }
         }
         _ => sums = attribute(search, findings),
@@ -52,9 +52,9 @@ fn add(sums: &mut Sums, label: Label, (count, bytes): (u64, u64)) {
     *sum = (sum.0 + count, sum.1.saturating_add(bytes));
 }
 
-fn attribute(search: &Search<'_>, findings: &Findings) -> Sums {
+fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
     let climber = Climber::new(search);
-    let pool: Mutex<Vec<Known>> = Mutex::default();
+    let pool: Mutex<Vec<HoldingCache>> = Mutex::default();
     let chunks: Vec<&[Saving]> = findings.savings.iter().flat_map(|savings| savings.chunks(CHUNK)).collect();
     let sums = |savings: &&[Saving]| {
         let known = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -89,11 +89,11 @@ struct Held {
 
 /// Cache of a thread.
 #[derive(Debug, Default)]
-struct Known {
+struct HoldingCache {
     /// Holder of each object, or of the object that it is a part of, and that object.
     up: FxHashMap<u32, Up>,
     /// Places of references in instances, and the fields, by class.
-    places: FxHashMap<ClassNumber, Vec<(Place, Label)>>,
+    places: FxHashMap<ClassNumber, Vec<(FieldPlace, Label)>>,
     /// Reused buffer: objects on the way, the referrer of each, and the number of examined referrers.
     steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
@@ -128,7 +128,7 @@ struct Up {
 }
 
 struct Climber<'s, 'a> {
-    search: &'s Search<'a>,
+    search: &'s WasteSearch<'a>,
     /// `true` if instances belong to the program, by class number.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
@@ -140,7 +140,7 @@ struct Climber<'s, 'a> {
 }
 
 impl<'s, 'a> Climber<'s, 'a> {
-    fn new(search: &'s Search<'a>) -> Self {
+    fn new(search: &'s WasteSearch<'a>) -> Self {
         let summary = search.summary;
         let is_array = summary.classes().iter().map(|row| row.kind() != ClassKind::Instance);
         let is_program = |row| !names::is_of_jdk(summary.class_name(row));
@@ -225,7 +225,7 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     /// Returns the object whose field holds another, or an object that this is a part of; and which of the two.
-    fn holder(&self, object: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+    fn holder(&self, object: ObjectIndex, known: &mut HoldingCache) -> Option<(ObjectIndex, ObjectIndex)> {
         let referrers = self.referrers(object);
         if let Some(end) = referrers.end {
             return Some((end, object));
@@ -236,7 +236,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         up.end.or(instance).or(up.instance).or(Some((first, object)))
     }
 
-    fn climb(&self, from: ObjectIndex, known: &mut Known) -> Up {
+    fn climb(&self, from: ObjectIndex, known: &mut HoldingCache) -> Up {
         let mut steps = std::mem::take(&mut known.steps);
         let mut here = from;
         let mut found = loop {
@@ -281,7 +281,7 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     /// Reads the fields that hold objects, which are in ascending order of their holders.
-    fn read(&self, held: &[Held], known: &mut Known, sums: &mut Sums) {
+    fn read(&self, held: &[Held], known: &mut HoldingCache, sums: &mut Sums) {
         let objects = &self.search.objects;
         for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
             let Some(first) = of_block.first() else { continue };
@@ -303,13 +303,13 @@ impl<'s, 'a> Climber<'s, 'a> {
         holder: ObjectIndex,
         record: Option<Record<'a>>,
         held: &[Held],
-        known: &mut Known,
+        known: &mut HoldingCache,
         sums: &mut Sums,
     ) {
         let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
         let of_class = search.graph.class_of_class_object(holder);
-        let object = Label { class: of_class.unwrap_or(class), by: By::Object };
+        let object = Label { class: of_class.unwrap_or(class), by: ReferredBy::Object };
         // Objects on its stack are in no field.
         let object = if self.threads.contains(class) { NOTHING } else { object };
         // By target, in the order of `held`: the first field that refers to it.
@@ -323,7 +323,8 @@ impl<'s, 'a> Climber<'s, 'a> {
             let target = id.non_null().and_then(|id| addresses.index_of(id));
             let Some(target) = target else { return false };
             if let Ok(at) = labels.binary_search_by_key(&target.0, |(target, _)| *target)
-                && let Some((_, place)) = labels.get_mut(at).filter(|(_, place)| place.by == By::Object)
+                && let Some((_, place)) =
+                    labels.get_mut(at).filter(|(_, place)| place.by == ReferredBy::Object)
             {
                 *place = label;
                 missing -= 1;
@@ -334,7 +335,7 @@ impl<'s, 'a> Climber<'s, 'a> {
             let row = search.summary.class(of_class);
             let statics = row.into_iter().flat_map(|row| search.summary.statics(row));
             for (number, (_, kind, value)) in (0u32..).zip(statics) {
-                let label = Label { class: of_class, by: By::Static(number) };
+                let label = Label { class: of_class, by: ReferredBy::Static(number) };
                 if kind == BasicType::Object && name(ObjectId(value), label) {
                     break;
                 }
@@ -357,12 +358,12 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     /// Returns the places of references in the instances of a class.
-    fn places(&self, class: ClassNumber) -> Vec<(Place, Label)> {
+    fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, Label)> {
         let mut last = (ClassNumber(u32::MAX), 0u32);
         let slots = self.search.objects.slots(class).take(MAX_FIELDS);
         let numbered = slots.map(|slot| {
             last = if last.0 == slot.class { (last.0, last.1 + 1) } else { (slot.class, 0) };
-            (slot, Label { class: slot.class, by: By::Field(last.1) })
+            (slot, Label { class: slot.class, by: ReferredBy::Field(last.1) })
         });
         let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
         // Fields of the program's classes first.

@@ -10,7 +10,7 @@ use super::boxes::{Boxed, cached};
 use super::constant_fields::Votes;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::plan::{Buffer, Plan, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::{Count, Usage};
 use crate::objects::reader::Bits;
@@ -55,7 +55,7 @@ pub(super) struct Wrapper {
 }
 
 /// Results of the pass.
-pub(super) struct Found {
+pub(super) struct InstanceFindings {
     /// Statements about arrays by chunk, ascending by array within.
     pub(super) held: Vec<Array<Held>>,
     /// Collections of few elements.
@@ -67,17 +67,17 @@ pub(super) struct Found {
 }
 
 /// Reads the instances.
-pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
+pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<InstanceFindings> {
     let pool: Mutex<Vec<Votes>> = Mutex::default();
     let cached = cached(search);
     let chunk = |chunk: Range<u32>| {
         let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut pass = Pass {
+        let mut pass = InstancePass {
             search,
             plans,
             cached: &cached,
             collections: Collections::with(&search.objects, search.forms.clone()),
-            cursor: Cursor::NONE,
+            cursor: BlockCursor::NONE,
             held: Vec::new(),
             ids: Vec::new(),
             loose: Vec::new(),
@@ -88,17 +88,17 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         };
         search.walk(chunk, &plans.is_read, &mut pass);
         let (held, wrappers) = pass.looked_up();
-        let Pass { loose, boxes, votes, .. } = pass;
+        let InstancePass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
         let room = &search.room;
         Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
     };
     let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
-    let mut found = Found {
+    let mut found = InstanceFindings {
         held: Vec::with_capacity(chunks.len()),
         loose: Vec::new(),
         wrappers: Vec::new(),
-        boxes: Findings::new(Kind::BoxedNumbers, Frees::Objects),
+        boxes: Findings::new(WasteKind::BoxedNumbers, Frees::Objects),
         votes: Votes::new(plans),
     };
     for (held, loose, wrappers, (savings, parts)) in chunks {
@@ -114,12 +114,12 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
 }
 
 /// Visitor of instances.
-struct Pass<'v, 'a> {
-    search: &'v Search<'a>,
+struct InstancePass<'v, 'a> {
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     cached: &'v IdSet<u32>,
     collections: Collections<'v, 'a>,
-    cursor: Cursor,
+    cursor: BlockCursor,
     held: Vec<Held>,
     /// IDs of their arrays.
     ids: Vec<ObjectId>,
@@ -131,7 +131,7 @@ struct Pass<'v, 'a> {
     votes: Votes,
 }
 
-impl Pass<'_, '_> {
+impl InstancePass<'_, '_> {
     /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
     fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
         let finder = self.search.graph.objects.addresses.finder();
@@ -253,13 +253,13 @@ impl Pass<'_, '_> {
     }
 }
 
-impl<'a> Walk<'a> for Pass<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for InstancePass<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }
 
-impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
+impl<'a> HeapVisitor<'a> for InstancePass<'_, 'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         if !self.cursor.is_wanted() {

@@ -40,14 +40,14 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::HeapVisitor;
 
-pub use fields::{FieldSum, GroupBy};
-pub use findings::{Example, Part};
+pub use fields::{FieldGroupBy, FieldSum};
+pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
 pub(crate) use others::is_made;
 
 /// A kind of waste, in the order in which they are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WasteKind {
     /// Strings of the same text.
     DuplicateStrings,
     /// Primitive arrays of the same content.
@@ -84,7 +84,7 @@ pub enum Kind {
     Unreachable,
 }
 
-impl Kind {
+impl WasteKind {
     /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::DuplicateStrings,
@@ -132,9 +132,9 @@ impl Kind {
 
 /// Findings for one kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct WasteRow {
     /// Kind of waste.
-    pub kind: Kind,
+    pub kind: WasteKind,
     /// Number of objects.
     pub count: u64,
     /// Bytes that would be freed if only this kind were fixed.
@@ -142,7 +142,7 @@ pub struct Row {
     /// Bytes freed beyond the kinds before it in the order of [`Kind`].
     pub added_bytes: u64,
     /// Parts, most bytes first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FindingPart>,
     /// Fields that hold the objects, or the requested groups of them, most bytes first.
     pub fields: Vec<FieldSum>,
     /// Examples, most bytes first.
@@ -153,7 +153,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waste {
     /// Kinds that were found, most bytes first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WasteRow>,
     /// Bytes that would be freed if all kinds of `rows` were fixed.
     pub wasted_bytes: u64,
     /// Shallow size of reachable objects in bytes.
@@ -164,17 +164,17 @@ pub struct Waste {
 
 /// Query for waste.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct WasteQuery {
     /// Kinds; all if empty.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<WasteKind>,
     /// Grouping of fields.
-    pub group_by: GroupBy,
+    pub group_by: FieldGroupBy,
     /// Maximum number of examples of each kind.
     pub examples: usize,
 }
 
-impl Question {
-    fn asks_for(&self, kind: Kind) -> bool {
+impl WasteQuery {
+    fn asks_for(&self, kind: WasteKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
@@ -185,7 +185,7 @@ const MAX_CHUNKS: u32 = 1 << 10;
 
 /// A walk over the records of a block of objects.
 #[derive(Debug, Clone, Copy)]
-struct Cursor {
+struct BlockCursor {
     /// First object of the block.
     first: ObjectIndex,
     /// Index in the block of the object being visited.
@@ -196,7 +196,7 @@ struct Cursor {
     classes: [ClassNumber; BLOCK as usize],
 }
 
-impl Cursor {
+impl BlockCursor {
     /// Cursor before the first block.
     const NONE: Self =
         Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
@@ -223,7 +223,7 @@ impl Cursor {
 }
 
 /// State shared by all steps.
-struct Search<'a> {
+struct WasteSearch<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
@@ -241,12 +241,12 @@ struct Search<'a> {
 }
 
 /// A visitor of the records of some objects.
-trait Walk<'a>: HeapVisitor<'a> {
+trait WasteWalk<'a>: HeapVisitor<'a> {
     /// Returns the current position.
-    fn cursor(&mut self) -> &mut Cursor;
+    fn cursor(&mut self) -> &mut BlockCursor;
 }
 
-impl<'a> Search<'a> {
+impl<'a> WasteSearch<'a> {
     fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
         let summary = heap.summary();
         let mut roots = Bits::new(graph.objects.len());
@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
 
     /// Walks over the blocks of a chunk that contain reachable objects of some classes.
     #[inline(always)]
-    fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
+    fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let reachable = self.reachable.of_block(block);
             if reachable == 0 {
@@ -298,7 +298,7 @@ impl<'a> Search<'a> {
             }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor = Cursor { first, ..Cursor::NONE };
+            let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
             let of_objects = self.graph.objects.classes(range.clone());
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
@@ -342,8 +342,8 @@ impl<'a> Search<'a> {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each wasted object.
-pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
-    let search = Search::new(heap, graph, bytes, Reachable::of(graph));
+pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQuery) -> io::Result<Waste> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
     let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
@@ -351,7 +351,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     for (findings, added_bytes) in all.into_iter().zip(added) {
         let fields = holding::fields(&search, &findings, question.group_by);
         let examples = findings.examples(&search, question.examples);
-        rows.push(Row {
+        rows.push(WasteRow {
             kind: findings.kind,
             count: findings.count,
             wasted_bytes: findings.bytes,
@@ -367,7 +367,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
 }
 
 /// Returns the findings of the requested kinds, in their order.
-fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings>> {
+fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<Findings>> {
     let plans = plan::plans(search);
     let instances = instances::read(search, &plans)?;
     let arrays = arrays::read(search, &plans, &instances.held)?;
@@ -386,7 +386,7 @@ fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings
         plain: arrays.plain,
     };
     let mut of_arrays = arrays.findings;
-    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
+    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == WasteKind::SparseCollections);
     few.find(search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
     of_arrays.into_iter().for_each(&mut take);
     take(instances.boxes);

@@ -5,8 +5,8 @@ use std::io;
 use rustc_hash::FxHashSet;
 
 use super::findings::{Findings, Frees, Saving};
-use super::{Kind, Search};
-use crate::dominators::retained::tops;
+use super::{WasteKind, WasteSearch};
+use crate::dominators::retained_of_set::tops;
 use crate::leaks::heap_facts::finalizers;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -32,16 +32,16 @@ pub(crate) fn is_made(name: &str) -> bool {
 const REFERENCE: &str = "java.lang.ref.Reference";
 
 /// Finds the remaining kinds.
-pub(super) fn find(search: &Search<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
+pub(super) fn find(search: &WasteSearch<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
     Ok(vec![finalizable(search)?, duplicate_classes(search)?, unreachable(search, unreachable_bytes)?])
 }
 
 /// Finds objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
-fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
+fn finalizable(search: &WasteSearch<'_>) -> io::Result<Findings> {
     let objects = &search.objects;
     // A Finalizer has a `next` of its own, for those that do not wait.
     let Some(reference) = search.summary.boot_class(REFERENCE) else {
-        return Ok(Findings::new(Kind::Finalizable, Frees::Retained));
+        return Ok(Findings::new(WasteKind::Finalizable, Frees::Retained));
     };
     let field = |object, name| objects.object(objects.field_of(object, reference, name)?);
     let mut next = finalizers(objects).and_then(|queue| objects.reference(queue, "head"));
@@ -51,13 +51,13 @@ fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
         waiting.push(finalizer);
         next = field(finalizer, "next");
     }
-    retained(search, Kind::Finalizable, &waiting, |finalizer| {
+    retained(search, WasteKind::Finalizable, &waiting, |finalizer| {
         field(finalizer, "referent").and_then(|referent| search.class(referent))
     })
 }
 
 /// Finds classes of the same name that other class loaders have defined.
-fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
+fn duplicate_classes(search: &WasteSearch<'_>) -> io::Result<Findings> {
     let summary = search.summary;
     let dumped = summary.numbered_classes().filter(|(_, row)| {
         let name = summary.class_name(row);
@@ -77,13 +77,15 @@ fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
         others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
     }
-    retained(search, Kind::DuplicateClasses, &others, |object| search.graph.class_of_class_object(object))
+    retained(search, WasteKind::DuplicateClasses, &others, |object| {
+        search.graph.class_of_class_object(object)
+    })
 }
 
 /// Returns what some objects retain by the dominator tree; objects that several of them hold together do not count.
 fn retained(
-    search: &Search<'_>,
-    kind: Kind,
+    search: &WasteSearch<'_>,
+    kind: WasteKind,
     objects: &[ObjectIndex],
     class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
 ) -> io::Result<Findings> {
@@ -98,9 +100,9 @@ fn retained(
     Ok(Findings::by_class(kind, Frees::Retained, search.room.copy(&savings)?, class))
 }
 
-fn unreachable(search: &Search<'_>, bytes: u64) -> io::Result<Findings> {
+fn unreachable(search: &WasteSearch<'_>, bytes: u64) -> io::Result<Findings> {
     let tree = &search.graph.tree;
-    let mut findings = Findings::new(Kind::Unreachable, Frees::Unreachable);
+    let mut findings = Findings::new(WasteKind::Unreachable, Frees::Unreachable);
     findings.count = u64::from(tree.objects().saturating_sub(tree.reachable()));
     findings.bytes = bytes;
     Ok(findings)

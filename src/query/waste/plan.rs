@@ -1,9 +1,9 @@
 //! Plan of what to look for in the instances of each class.
 
-use super::Search;
+use super::WasteSearch;
 use super::boxes::Boxed;
 use crate::objects::collections::usage::Usage;
-use crate::objects::reader::{Bits, Place};
+use crate::objects::reader::{Bits, FieldPlace};
 use crate::strings::STRING;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
@@ -29,10 +29,10 @@ pub(super) enum Plan {
 /// A class that states how much of its array is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
-    pub(super) array: Place,
-    pub(super) used: Place,
+    pub(super) array: FieldPlace,
+    pub(super) used: FieldPlace,
     /// Field with the size of a counted element in bytes, as a power of two.
-    pub(super) coder: Option<Place>,
+    pub(super) coder: Option<FieldPlace>,
     /// Class that declares the fields.
     pub(super) class: ClassNumber,
 }
@@ -57,7 +57,7 @@ pub(super) struct Plans {
     pub(super) is_read: Vec<bool>,
     /// Compared fields that each class declares: their place after the first of these, and their number in `fields`; by
     /// class number.
-    own: Vec<Vec<(Place, u32)>>,
+    own: Vec<Vec<(FieldPlace, u32)>>,
     /// `true` if the class or a superclass declares such fields, by class number.
     has_compared: Vec<bool>,
     /// Compared fields.
@@ -108,7 +108,7 @@ const BUFFERS: &[(&str, &str, &str)] = &[
 ];
 
 /// Plans the passes.
-pub(super) fn plans(search: &Search<'_>) -> Plans {
+pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     let summary = search.summary;
     let usages = search.forms.usages(summary);
     let buffers = buffers(summary);
@@ -161,7 +161,7 @@ fn buffer(summary: &Summary, class: ClassNumber, (declares, at): (ClassNumber, u
 }
 
 /// Returns the fields that classes outside the JDK declare and that enough instances have, by class number.
-fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(Place, u32)>> {
+fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(FieldPlace, u32)>> {
     let own = summary.classes().iter().map(|row| match row.kind() {
         ClassKind::Instance => row.objects.get(),
         _ => 0,

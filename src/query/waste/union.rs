@@ -4,12 +4,12 @@
 //! smaller frees the rest.
 
 use super::findings::{Findings, Frees, NO_OBJECT, Saving};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use hprof_index::graph::numbers::ObjectIndex;
 
 /// Returns the bytes that each kind frees beyond those before it.
-pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {
+pub(super) fn add(search: &WasteSearch<'_>, all: &[Findings]) -> Vec<u64> {
     let freed = Bits::new(search.graph.objects.len());
     let mut union = Union { search, freed, shrinks: &[] };
     let mut added = Vec::with_capacity(all.len());
@@ -20,7 +20,7 @@ pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {
 }
 
 struct Union<'u, 'a> {
-    search: &'u Search<'a>,
+    search: &'u WasteSearch<'a>,
     freed: Bits,
     /// Shrinkage of the instances, by class.
     shrinks: &'u [u64],
@@ -67,10 +67,10 @@ impl<'u> Union<'u, '_> {
     }
 
     /// Returns the bytes freed with an object and those freed with it.
-    fn objects(&mut self, kind: Kind, saving: &Saving) -> i64 {
+    fn objects(&mut self, kind: WasteKind, saving: &Saving) -> i64 {
         let both = [saving.object, saving.other].map(ObjectIndex);
         // A box saves less than its size: its value moves.
-        if kind == Kind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
+        if kind == WasteKind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
             return if self.freed.insert(both[0]) { signed(saving.bytes) } else { 0 };
         }
         if self.shrinks.is_empty() && !both.iter().any(|object| self.freed.contains(*object)) {

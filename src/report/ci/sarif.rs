@@ -57,7 +57,7 @@ pub struct Failure<'a> {
 
 /// Results of a run.
 #[derive(Debug, Clone)]
-pub struct Run<'a> {
+pub struct SarifRun<'a> {
     /// Version of the program.
     pub version: &'a str,
     /// Rules file.
@@ -77,7 +77,7 @@ const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(out: &mut dyn Write, run: &Run<'_>) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, run: &SarifRun<'_>) -> io::Result<()> {
     let rules: Vec<Value> = run.rules.iter().map(rule).collect();
     let (uri, base) = uri(run.file);
     let mut place = json!({ "uri": uri });
@@ -116,7 +116,7 @@ fn rule(rule: &Rule<'_>) -> Value {
     })
 }
 
-fn result(run: &Run<'_>, failure: &Failure<'_>, place: &Value) -> Value {
+fn result(run: &SarifRun<'_>, failure: &Failure<'_>, place: &Value) -> Value {
     let id = run.rules.get(failure.rule).map(|rule| escape::text(rule.id));
     let properties: serde_json::Map<String, Value> = (failure.properties.iter())
         .map(|(key, value)| {

@@ -36,7 +36,7 @@ pub(super) fn write(
     let date = rfc3339(facts.created_ms.get(), facts.time_us.get());
     out.write_all(heap_text::begin(objects, size, &ctime(date.as_deref())).as_bytes())?;
     let plans = RecordPlans::new(summary, sizes);
-    let texts = Texts::new(summary, &plans);
+    let texts = ClassTexts::new(summary, &plans);
     let classes = Classes::new(summary);
     let chunks = OrderedChunks::new(bytes, summary, &classes);
     let walk = chunks.walker();
@@ -74,16 +74,16 @@ struct ClassText {
 }
 
 /// Texts of all classes.
-struct Texts {
+struct ClassTexts {
     /// Texts by class number.
     classes: Vec<ClassText>,
     /// Names of fields, each as `\tname\t`, with another tab after those of up to seven bytes.
     names: Vec<u8>,
 }
 
-impl Texts {
+impl ClassTexts {
     fn new(summary: &Summary, plans: &RecordPlans<'_>) -> Self {
-        let mut names = Names::default();
+        let mut names = FieldNamePool::default();
         let classes = (summary.numbered_classes())
             .map(|(number, class)| {
                 let name = escape::text(summary.class_name(class)).into_owned();
@@ -108,12 +108,12 @@ impl Texts {
 
 /// Collector of field names.
 #[derive(Default)]
-struct Names {
+struct FieldNamePool {
     bytes: Vec<u8>,
     known: rustc_hash::FxHashMap<String, Range<u32>>,
 }
 
-impl Names {
+impl FieldNamePool {
     fn name(&mut self, name: &str) -> Range<u32> {
         if let Some(range) = self.known.get(name) {
             return range.clone();
@@ -133,7 +133,7 @@ struct Formatter<'a, 't, 's, 'o> {
     id_size: IdSize,
     summary: &'a Summary,
     plans: &'a RecordPlans<'a>,
-    texts: &'a Texts,
+    texts: &'a ClassTexts,
     text: &'t mut Text<'s, 'o>,
     /// Range of elements, for part of a long array.
     elements: Option<Range<u32>>,

@@ -6,10 +6,10 @@
 use maud::{Markup, PreEscaped, Render, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-use super::column::Target;
+use super::column::CellTarget;
 use super::escape;
-use super::grid::Line;
-use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece};
+use super::grid::RowLine;
+use super::grid::{Grid, GridBlock, GridCell, GridColumn, GridRow};
 use super::number::grouped;
 use hprof_parser::ObjectId;
 
@@ -57,11 +57,11 @@ impl Links {
         }
     }
 
-    fn target(&self, target: &Target) -> Option<String> {
+    fn target(&self, target: &CellTarget) -> Option<String> {
         match target {
-            Target::Object(id) => self.object(*id),
-            Target::Class(name, class_object) => self.class(name, *class_object),
-            Target::Page(path) => self.to(path),
+            CellTarget::Object(id) => self.object(*id),
+            CellTarget::Class(name, class_object) => self.class(name, *class_object),
+            CellTarget::Page(path) => self.to(path),
         }
     }
 }
@@ -132,7 +132,7 @@ pub fn class_name(raw: &str) -> Markup {
 
 fn cell_text(cell: &GridCell, links: &Links) -> Markup {
     match &cell.target {
-        Some(Target::Class(name, class_object)) => {
+        Some(CellTarget::Class(name, class_object)) => {
             let shown = if cell.text.is_empty() {
                 html! {}
             } else {
@@ -140,8 +140,10 @@ fn cell_text(cell: &GridCell, links: &Links) -> Markup {
             };
             link(links.class(name, *class_object), shown)
         }
-        Some(target @ Target::Object(_)) => link(links.target(target), class_name(&cell.text)),
-        Some(target @ Target::Page(_)) => link(links.target(target), escape::text(&cell.text).into_owned()),
+        Some(target @ CellTarget::Object(_)) => link(links.target(target), class_name(&cell.text)),
+        Some(target @ CellTarget::Page(_)) => {
+            link(links.target(target), escape::text(&cell.text).into_owned())
+        }
         None => text(&cell.text, links),
     }
 }
@@ -173,8 +175,8 @@ fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
     is_share(column).then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
 }
 
-fn below(lines: &[Line], links: &Links) -> Markup {
-    let line = |line: &Line| {
+fn below(lines: &[RowLine], links: &Links) -> Markup {
+    let line = |line: &RowLine| {
         let class = format!("i{}", (line.indent / 2).min(8));
         html! { li class=(class) { (text(&line.text, links)) } }
     };
@@ -235,15 +237,15 @@ fn lines_of<'t>(lines: impl Iterator<Item = &'t str>, links: &Links) -> Markup {
     html! { pre tabindex="0" { @for line in lines { (text(line, links)) "\n" } } }
 }
 
-fn piece(piece: &Piece, links: &Links) -> Markup {
+fn piece(piece: &GridBlock, links: &Links) -> Markup {
     match piece {
-        Piece::Line(line) if line.trim().is_empty() => html! {},
-        Piece::Line(line) => html! { p { (text(line, links)) } },
-        Piece::Text(lines) => lines_of(lines.split('\n'), links),
+        GridBlock::Line(line) if line.trim().is_empty() => html! {},
+        GridBlock::Line(line) => html! { p { (text(line, links)) } },
+        GridBlock::Text(lines) => lines_of(lines.split('\n'), links),
         // On a server's page, cells and forms replace commands.
-        Piece::Commands(_) if links.base.is_some() => html! {},
-        Piece::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
-        Piece::Grid(of) => grid(of, links, None),
+        GridBlock::Commands(_) if links.base.is_some() => html! {},
+        GridBlock::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
+        GridBlock::Grid(of) => grid(of, links, None),
     }
 }
 

@@ -62,7 +62,7 @@ fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     let (mut free, mut rest) = (within, sizes);
     while let Some((first, others)) = rest.split_first() {
         let side = free.width.min(free.height);
-        let mut row = Row { sum: first * scale, largest: first * scale, smallest: first * scale };
+        let mut row = BoxRow { sum: first * scale, largest: first * scale, smallest: first * scale };
         let mut count = 1;
         for size in others {
             let longer = row.with(size * scale);
@@ -102,13 +102,13 @@ fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
 
 /// Boxes of a row, in square pixels.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct BoxRow {
     sum: f64,
     largest: f64,
     smallest: f64,
 }
 
-impl Row {
+impl BoxRow {
     /// Adds another box, which is the smallest.
     fn with(self, size: f64) -> Self {
         Self { sum: self.sum + size, largest: self.largest, smallest: size }

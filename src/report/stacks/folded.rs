@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::escape;
-use hprof_query::recordings::stacks::{Stacks, Step};
+use hprof_query::recordings::stacks::{StackStep, Stacks};
 
 /// Writes all stacks.
 ///
@@ -18,16 +18,16 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks) -> io::Result<()> {
     if stacks.baseline.is_none() {
         return write_where(out, stacks, &names, |_| true);
     }
-    let weights = |step: &Step| Some((step.old_rest, step.rest));
+    let weights = |step: &StackStep| Some((step.old_rest, step.rest));
     write_both(out, stacks.walk_both(|_, _| true), &names, weights)
 }
 
 /// Writes stacks with two weights, the older first: those that `weights` returns for each frame, if any.
 pub(crate) fn write_both(
     out: &mut dyn Write,
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = StackStep>,
     names: &[Cow<'_, str>],
-    mut weights: impl FnMut(&Step) -> Option<(u64, u64)>,
+    mut weights: impl FnMut(&StackStep) -> Option<(u64, u64)>,
 ) -> io::Result<()> {
     let mut path: Vec<u32> = Vec::new();
     for step in steps {

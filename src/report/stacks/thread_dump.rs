@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_query::threads::{Kind, Local, Object, State, Thread, Wait};
+use hprof_query::threads::{JavaThread, Local, Object, ThreadKind, ThreadState, Wait};
 
 use crate::escape;
 use crate::number::grouped;
@@ -38,7 +38,7 @@ pub fn head(out: &mut dyn Write, summary: &Summary, created: Option<&str>) -> io
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: Locals) -> io::Result<()> {
+pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &JavaThread, locals: Locals) -> io::Result<()> {
     write!(out, "\"{}\"", escape::text(thread.name.as_deref().unwrap_or_default()))?;
     if let Some(id) = thread.thread_id {
         write!(out, " #{id}")?;
@@ -46,7 +46,7 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: L
     if thread.is_daemon == Some(true) {
         write!(out, " daemon")?;
     }
-    if thread.kind == Kind::Virtual {
+    if thread.kind == ThreadKind::Virtual {
         write!(out, " virtual")?;
     }
     let address = thread.native_address.unwrap_or(thread.object.0);
@@ -73,11 +73,13 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: L
 }
 
 /// Returns the state of the native thread in words.
-fn doing(thread: &Thread) -> &'static str {
+fn doing(thread: &JavaThread) -> &'static str {
     match (thread.doing.state, thread.doing.wait) {
-        (Some(State::Blocked), _) => "waiting for monitor entry",
+        (Some(ThreadState::Blocked), _) => "waiting for monitor entry",
         (_, Some(Wait::OnMonitor)) => "in Object.wait()",
-        (_, Some(_)) | (Some(State::Waiting | State::TimedWaiting), None) => "waiting on condition",
+        (_, Some(_)) | (Some(ThreadState::Waiting | ThreadState::TimedWaiting), None) => {
+            "waiting on condition"
+        }
         _ => "runnable",
     }
 }

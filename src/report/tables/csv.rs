@@ -5,12 +5,12 @@
 use std::io;
 use std::ops::Range;
 
-use super::{Field, Shape, column};
+use super::{WrittenColumn, WrittenColumns, column};
 use crate::digits;
-use hprof_query::tables::{Batch, Cell, Kind};
+use hprof_query::tables::{Batch, Cell, ColumnType};
 
 /// Appends the line of titles.
-pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {
+pub(super) fn push_header(out: &mut Vec<u8>, shape: &WrittenColumns) {
     for (at, field) in shape.fields.iter().enumerate() {
         if at > 0 {
             out.push(b',');
@@ -23,7 +23,7 @@ pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {
 /// Appends rows.
 pub(super) fn push_rows(
     out: &mut Vec<u8>,
-    shape: &Shape,
+    shape: &WrittenColumns,
     batch: &Batch,
     rows: Range<usize>,
 ) -> io::Result<()> {
@@ -46,10 +46,10 @@ pub(super) fn push_rows(
     Ok(())
 }
 
-fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> io::Result<()> {
+fn push_cell(out: &mut Vec<u8>, field: &WrittenColumn, cell: Cell<'_>) -> io::Result<()> {
     match cell {
         Cell::Null => {}
-        Cell::Integer(value) if field.kind == Kind::Boolean => {
+        Cell::Integer(value) if field.kind == ColumnType::Boolean => {
             out.extend_from_slice(if value != 0 { b"true" } else { b"false" });
         }
         Cell::Integer(value) => digits::push_decimal(out, value),

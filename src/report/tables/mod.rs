@@ -16,8 +16,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::in_order::{self, Item};
-use hprof_query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
+use super::in_order::{self, OrderedItem};
+use hprof_query::tables::{
+    Batch, ColumnType, Definition, Prepared, Table, TableChunk, TableQuery, Values, Wanted,
+};
 
 /// Number of rows of a part; the last of a table has fewer. A part ends at the end of a row group.
 const PART_ROWS: u64 = 8 << 20;
@@ -68,11 +70,11 @@ impl Format {
 
 /// A column as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct WrittenColumn {
     /// Name.
     pub name: String,
     /// Type.
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// `true` if it may be null.
     pub may_be_null: bool,
     /// `true` if it is null in every row, since its values are hidden.
@@ -81,17 +83,17 @@ pub struct Field {
 
 /// Columns of a table as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct WrittenColumns {
     /// Columns.
-    pub fields: Vec<Field>,
+    pub fields: Vec<WrittenColumn>,
 }
 
-impl Shape {
+impl WrittenColumns {
     /// Returns the columns of a table; `is_hidden` decides by name and secrecy which are null in every row.
     pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
         let field = |column: &hprof_query::tables::Column| {
             let is_hidden = is_hidden(&column.name, column.is_secret);
-            Field {
+            WrittenColumn {
                 name: column.name.to_string(),
                 kind: column.kind,
                 // The schema does not depend on hidden values: files of both kinds form one table.
@@ -110,11 +112,11 @@ impl Shape {
 }
 
 /// A table to write.
-pub struct Source<'a> {
+pub struct TableSource<'a> {
     /// Table.
     pub table: &'a dyn Table,
     /// Columns.
-    pub shape: Arc<Shape>,
+    pub shape: Arc<WrittenColumns>,
 }
 
 /// Creator of the files.
@@ -146,7 +148,7 @@ pub struct Written {
 /// # Errors
 /// If rows cannot be read or files cannot be written, and any error of `check`.
 pub fn write(
-    tables: &[Source<'_>],
+    tables: &[TableSource<'_>],
     format: Format,
     files: &mut dyn Files,
     begin: &(dyn Fn(usize) + Sync),
@@ -154,7 +156,7 @@ pub fn write(
 ) -> io::Result<Vec<Written>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
-        let chunks = source.table.chunks(&Question::All)?;
+        let chunks = source.table.chunks(&TableQuery::All)?;
         let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
         let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);
         let chunks_at_once = usize::try_from(chunks_at_once).unwrap_or(usize::MAX);
@@ -164,17 +166,17 @@ pub fn write(
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
     // After everything that takes memory only while chunks are made; kept until all rows are written.
-    let prepare = |source: &Source<'_>| source.table.prepare(source.shape.wanted(), &|| false);
+    let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.wanted(), &|| false);
     let _prepared: Vec<Prepared> = tables.iter().filter_map(prepare).collect();
-    let forms: Vec<Form> =
-        tables.iter().map(|source| Form::new(format, &source.shape)).collect::<io::Result<_>>()?;
+    let forms: Vec<TableForm> =
+        tables.iter().map(|source| TableForm::new(format, &source.shape)).collect::<io::Result<_>>()?;
     let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
-    let mut put = |piece: &mut Piece| {
+    let mut put = |piece: &mut MadePart| {
         let piece = std::mem::take(piece);
         let table = piece.table;
         sink.put(piece).map_err(|error| sink.failed(table, &error))
     };
-    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut Item<'_, '_, Piece>| {
+    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut OrderedItem<'_, '_, MadePart>| {
         let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
             return Ok(());
         };
@@ -186,16 +188,16 @@ pub fn write(
 /// Chunks that a thread takes at once.
 struct Task {
     table: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<TableChunk>,
 }
 
 impl Task {
     fn encode(
         &self,
-        source: &Source<'_>,
-        form: &Form,
+        source: &TableSource<'_>,
+        form: &TableForm,
         check: &(dyn Fn() -> io::Result<()> + Sync),
-        out: &mut Item<'_, '_, Piece>,
+        out: &mut OrderedItem<'_, '_, MadePart>,
     ) -> io::Result<()> {
         let wanted = source.shape.wanted();
         let mut batch = source.table.batch(wanted);
@@ -210,7 +212,7 @@ impl Task {
                 start = end;
                 if encoder.is_full() {
                     check()?;
-                    out.made = Piece { table: self.table, data: encoder.finish()? };
+                    out.made = MadePart { table: self.table, data: encoder.finish()? };
                     if !out.send() {
                         return Ok(());
                     }
@@ -219,14 +221,14 @@ impl Task {
             }
         }
         check()?;
-        out.made = Piece { table: self.table, data: encoder.finish()? };
+        out.made = MadePart { table: self.table, data: encoder.finish()? };
         Ok(())
     }
 }
 
 /// Result of a thread.
 #[derive(Default)]
-struct Piece {
+struct MadePart {
     table: usize,
     data: Data,
 }
@@ -239,7 +241,7 @@ enum Data {
     /// Lines, and their number.
     Text(Vec<u8>, u64),
     #[cfg(feature = "parquet")]
-    Group(parquet::Group),
+    Group(parquet::EncodedGroup),
 }
 
 impl Data {
@@ -254,18 +256,18 @@ impl Data {
 }
 
 /// Form in which a table is written.
-enum Form {
-    Csv(Arc<Shape>),
-    NdJson(ndjson::Keys),
+enum TableForm {
+    Csv(Arc<WrittenColumns>),
+    NdJson(ndjson::JsonKeys),
     #[cfg(feature = "parquet")]
     Parquet(parquet::Schema),
 }
 
-impl Form {
-    fn new(format: Format, shape: &Arc<Shape>) -> io::Result<Self> {
+impl TableForm {
+    fn new(format: Format, shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         Ok(match format {
             Format::Csv => Self::Csv(shape.clone()),
-            Format::NdJson => Self::NdJson(ndjson::Keys::new(shape)?),
+            Format::NdJson => Self::NdJson(ndjson::JsonKeys::new(shape)?),
             #[cfg(feature = "parquet")]
             Format::Parquet => Self::Parquet(parquet::Schema::new(shape)?),
         })
@@ -283,7 +285,7 @@ impl Form {
 /// Encoder of a table's rows.
 enum Encoder<'f> {
     Text {
-        form: &'f Form,
+        form: &'f TableForm,
         text: Vec<u8>,
         rows: u64,
     },
@@ -297,10 +299,10 @@ impl Encoder<'_> {
             Self::Text { form, text, rows } => {
                 *rows += range.len() as u64;
                 match form {
-                    Form::Csv(shape) => csv::push_rows(text, shape, batch, range),
-                    Form::NdJson(keys) => keys.push_rows(text, batch, range),
+                    TableForm::Csv(shape) => csv::push_rows(text, shape, batch, range),
+                    TableForm::NdJson(keys) => keys.push_rows(text, batch, range),
                     #[cfg(feature = "parquet")]
-                    Form::Parquet(_) => Ok(()),
+                    TableForm::Parquet(_) => Ok(()),
                 }
             }
             #[cfg(feature = "parquet")]
@@ -331,7 +333,7 @@ impl Encoder<'_> {
 const MAX_GROUP_BYTES: usize = 64 << 20;
 
 /// A part that is being written.
-struct Part {
+struct OpenPart {
     table: usize,
     rows: u64,
     out: Out,
@@ -340,23 +342,23 @@ struct Part {
 enum Out {
     Text(File, u64),
     #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::Part>),
+    Parquet(Box<parquet::ParquetPart>),
 }
 
 /// Writer of the threads' results into parts, in the order of rows.
 struct Sink<'a> {
-    forms: &'a [Form],
+    forms: &'a [TableForm],
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
-    part: Option<Part>,
+    part: Option<OpenPart>,
     /// Amounts by table, as far as there are parts.
     written: Vec<Written>,
 }
 
 impl Sink<'_> {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, piece: MadePart) -> io::Result<()> {
         let rows = piece.data.rows();
-        let goes_on = |part: &Part| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
+        let goes_on = |part: &OpenPart| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
         if !self.part.as_ref().is_some_and(goes_on) {
             self.close()?;
             self.open(piece.table)?;
@@ -382,17 +384,17 @@ impl Sink<'_> {
         let part = self.written.get(table).map_or(0, |written| written.parts);
         let mut file = self.files.create(table, part)?;
         let out = match self.forms.get(table) {
-            Some(Form::Csv(shape)) => {
+            Some(TableForm::Csv(shape)) => {
                 let mut header = Vec::new();
                 csv::push_header(&mut header, shape);
                 file.write_all(&header)?;
                 Out::Text(file, header.len() as u64)
             }
             #[cfg(feature = "parquet")]
-            Some(Form::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
+            Some(TableForm::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
             _ => Out::Text(file, 0),
         };
-        self.part = Some(Part { table, rows: 0, out });
+        self.part = Some(OpenPart { table, rows: 0, out });
         Ok(())
     }
 
@@ -424,7 +426,7 @@ impl Sink<'_> {
 }
 
 /// Returns the values of a column.
-fn column<'b>(batch: &'b Batch, at: usize, field: &Field) -> &'b Values {
+fn column<'b>(batch: &'b Batch, at: usize, field: &WrittenColumn) -> &'b Values {
     match batch.columns.get(at) {
         Some(values) if !field.is_hidden => values,
         _ => &Values::Absent,

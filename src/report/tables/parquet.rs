@@ -21,8 +21,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 
-use super::{Field, Shape, column};
-use hprof_query::tables::{Batch, Kind, NO_NAME, Values};
+use super::{WrittenColumn, WrittenColumns, column};
+use hprof_query::tables::{Batch, ColumnType, NO_NAME, Values};
 
 /// Writer of the file, in the form that readers parse.
 const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");
@@ -47,7 +47,7 @@ fn failed(error: ParquetError) -> io::Error {
 
 /// Columns of a table.
 pub(super) struct Schema {
-    shape: Arc<Shape>,
+    shape: Arc<WrittenColumns>,
     root: TypePtr,
     columns: SchemaDescriptor,
     properties: WriterPropertiesPtr,
@@ -55,7 +55,7 @@ pub(super) struct Schema {
 
 impl Schema {
     /// Creates the schema of a table.
-    pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
+    pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
         let root =
@@ -73,11 +73,11 @@ impl Schema {
         for field in &shape.fields {
             let path = ColumnPath::new(vec![field.name.clone()]);
             properties = match field.kind {
-                Kind::Integer | Kind::Id => {
+                ColumnType::Integer | ColumnType::Id => {
                     properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
                 }
-                Kind::Name => properties.set_column_dictionary_enabled(path, true),
-                Kind::Boolean | Kind::Real | Kind::Text => properties,
+                ColumnType::Name => properties.set_column_dictionary_enabled(path, true),
+                ColumnType::Boolean | ColumnType::Real | ColumnType::Text => properties,
             };
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Schema {
     /// Creates the encoder of a row group.
     pub(super) fn encoder(&self) -> io::Result<Encoder> {
         let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
-            let pages = Pages::default();
+            let pages = ColumnPages::default();
             let writer = get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
             ColumnEncoder { field: field.clone(), writer, pages, levels: Vec::new(), names: Vec::new() }
         });
@@ -99,20 +99,20 @@ impl Schema {
     }
 
     /// Starts a file.
-    pub(super) fn part(&self, file: File) -> io::Result<Part> {
+    pub(super) fn part(&self, file: File) -> io::Result<ParquetPart> {
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer =
             SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
-        Ok(Part { writer })
+        Ok(ParquetPart { writer })
     }
 }
 
-fn of_field(field: &Field) -> Result<Type, ParquetError> {
+fn of_field(field: &WrittenColumn) -> Result<Type, ParquetError> {
     let (physical, logical) = match field.kind {
-        Kind::Integer | Kind::Id => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
-        Kind::Boolean => (Physical::BOOLEAN, None),
-        Kind::Text | Kind::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Integer | ColumnType::Id => (Physical::INT64, None),
+        ColumnType::Real => (Physical::DOUBLE, None),
+        ColumnType::Boolean => (Physical::BOOLEAN, None),
+        ColumnType::Text | ColumnType::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if field.may_be_null { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     Type::primitive_type_builder(&field.name, physical)
@@ -123,15 +123,15 @@ fn of_field(field: &Field) -> Result<Type, ParquetError> {
 
 /// Compressed pages of a column of a row group.
 #[derive(Clone)]
-struct Pages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
+struct ColumnPages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
 
-impl Default for Pages {
+impl Default for ColumnPages {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(TrackedWrite::new(Vec::new()))))
     }
 }
 
-impl Pages {
+impl ColumnPages {
     fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes_written()
     }
@@ -142,7 +142,7 @@ impl Pages {
     }
 }
 
-impl PageWriter for Pages {
+impl PageWriter for ColumnPages {
     fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         SerializedPageWriter::new(&mut *pages).write_page(page)
@@ -181,21 +181,21 @@ impl Encoder {
     }
 
     /// Ends the row group.
-    pub(super) fn finish(self) -> io::Result<Group> {
+    pub(super) fn finish(self) -> io::Result<EncodedGroup> {
         let columns = self.columns.into_iter().map(|column| {
             let closed = column.writer.close()?;
             Ok((Bytes::from(column.pages.take()?), closed))
         });
         let columns: Result<Vec<_>, ParquetError> = columns.collect();
-        Ok(Group { rows: self.rows, columns: columns.map_err(failed)? })
+        Ok(EncodedGroup { rows: self.rows, columns: columns.map_err(failed)? })
     }
 }
 
 /// Encoder of a column of a row group.
 struct ColumnEncoder {
-    field: Field,
+    field: WrittenColumn,
     writer: ColumnWriter<'static>,
-    pages: Pages,
+    pages: ColumnPages,
     /// Validity by row: 1 or 0.
     levels: Vec<i16>,
     /// Names so far, by number.
@@ -320,12 +320,12 @@ fn present<T: Copy>(values: &[T], valid: &[bool]) -> Vec<T> {
 }
 
 /// An encoded row group.
-pub(super) struct Group {
+pub(super) struct EncodedGroup {
     rows: u64,
     columns: Vec<(Bytes, ColumnCloseResult)>,
 }
 
-impl Group {
+impl EncodedGroup {
     /// Returns the number of rows.
     pub(super) fn rows(&self) -> u64 {
         self.rows
@@ -333,13 +333,13 @@ impl Group {
 }
 
 /// A file that is being written.
-pub(super) struct Part {
+pub(super) struct ParquetPart {
     writer: SerializedFileWriter<BufWriter<File>>,
 }
 
-impl Part {
+impl ParquetPart {
     /// Adds a row group.
-    pub(super) fn append(&mut self, group: Group) -> io::Result<()> {
+    pub(super) fn append(&mut self, group: EncodedGroup) -> io::Result<()> {
         let append = || {
             let mut row_group = self.writer.next_row_group()?;
             for (pages, closed) in group.columns {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::{Dump, bytes};
-use hprof_query::objects::collections::Kind;
+use hprof_query::objects::collections::CollectionKind;
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
 use hprof_writer::{Elements, ObjectId, Options, Root, Type, Value};
@@ -222,7 +222,7 @@ fn old_android() {
     let dump = made.dump();
     let (heap, graph) = dump.open_graph();
     let elements = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
-    assert_eq!(contents(&heap, &graph, list), Some((Kind::List, Some(4), elements)));
+    assert_eq!(contents(&heap, &graph, list), Some((CollectionKind::List, Some(4), elements)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Heaps of objects of well-known classes, made field by field.
 
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::objects::collections::{Collections, Kind};
+use hprof_query::objects::collections::{CollectionKind, Collections};
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
 use hprof_query::objects::reader::ObjectReader;
@@ -102,7 +102,7 @@ pub fn contents(
     heap: &Heap,
     graph: &ObjectGraph,
     object: ObjectId,
-) -> Option<(Kind, Option<u64>, Vec<String>)> {
+) -> Option<(CollectionKind, Option<u64>, Vec<String>)> {
     let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);

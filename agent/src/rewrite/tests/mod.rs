@@ -6,7 +6,7 @@ mod assemble;
 mod damaged;
 
 use super::layout::{CodeAttribute, Layout};
-use super::{Found, Rewritten, Tracker, rewrite, tracker_class};
+use super::{Rewritten, Tracker, Unexpected, rewrite, tracker_class};
 use assemble::{Class, Code};
 
 const TRACKER: Tracker<'_> = Tracker::new("java/lang/Tracker", "enter", "exit");
@@ -50,7 +50,7 @@ fn after(class: &[u8]) -> After {
     let layout = Layout::read(class).unwrap();
     let method = &layout.methods[0];
     let read = CodeAttribute::read(&layout.pool, method.code.clone()).unwrap();
-    let rest = |reader: &super::reader::Reader<'_>| {
+    let rest = |reader: &super::reader::ClassFileReader<'_>| {
         let mut reader = reader.clone();
         let mut bytes = Vec::new();
         while !reader.is_at_end() {

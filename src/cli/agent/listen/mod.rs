@@ -29,7 +29,7 @@ use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 use files::Files;
@@ -219,8 +219,8 @@ fn skip_line(input: &mut impl BufRead) -> bool {
 struct Directory<'a>(&'a Path, bool);
 
 impl AnswerSource for Directory<'_> {
-    fn dump(&self) -> Dump<'_> {
-        Dump { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..Dump::default() }
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {

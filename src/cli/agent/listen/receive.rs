@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 
 use hprof_parser::sniff::{Looks, sniff};
 use hprof_parser::stream::{PartKind, ReceivedPart, StreamScanner};
-use hprof_parser::text::event::{Event as TextEvent, Ranking};
+use hprof_parser::text::event::{Ranking, TextEvent};
 use hprof_parser::text::{END_OF_FILE, TextReader};
 use hprof_parser::{FormatErrorKind, Header, IdSize};
 use hprof_report::number::human_bytes;

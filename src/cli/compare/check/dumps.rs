@@ -7,8 +7,8 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
 use hprof_index::{Heap, Quiet};
-use hprof_query::check::{Measured, Needs, Opened, Rule, measure};
-use hprof_report::json::Dump;
+use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};
+use hprof_report::json::DumpHeader;
 
 /// A checked dump.
 pub(super) struct Subject {
@@ -23,7 +23,7 @@ pub(super) enum CheckedState {
     Read {
         /// Measured values, one per rule.
         measured: Vec<Measured>,
-        dump: Dump<'static>,
+        dump: DumpHeader<'static>,
         one: OneDump,
         /// Description of the damage, if the dump is damaged.
         damage: Option<String>,
@@ -56,7 +56,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
         Needs::Summary => {
             let heap = input.open()?;
             ensure_heap(&heap)?;
-            let measured = measure(rules(), Opened::Summary(&heap))?;
+            let measured = measure(rules(), MeasuredDump::Summary(&heap))?;
             CheckedState::Read {
                 measured,
                 dump: owned(&heap, heap.dump()),
@@ -67,7 +67,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
         Needs::Graph => {
             let (session, measured) = Session::ask(input, |heap, graph| {
                 ensure_heap(heap)?;
-                Ok(measure(rules(), Opened::Graph(heap, graph, heap.bytes(&Quiet)?))?)
+                Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?))?)
             })?;
             CheckedState::Read {
                 measured,
@@ -97,8 +97,8 @@ fn damage(heap: &Heap) -> Option<String> {
     heap.is_damaged().then(|| messages::account(heap))
 }
 
-fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
-    Dump {
+fn owned(heap: &Heap, dump: DumpHeader<'_>) -> DumpHeader<'static> {
+    DumpHeader {
         path: dump.path.into_owned().into(),
         format: Some(heap.summary().version().name()),
         created: dump.created.map(|created| created.into_owned().into()),
@@ -111,6 +111,6 @@ fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
 }
 
 /// Returns the `dump` key of JSON if only the path is known, or if there are several dumps.
-pub(super) fn only_path(path: &Path) -> Dump<'static> {
-    Dump { path: path.to_string_lossy().into_owned().into(), ..Dump::default() }
+pub(super) fn only_path(path: &Path) -> DumpHeader<'static> {
+    DumpHeader { path: path.to_string_lossy().into_owned().into(), ..DumpHeader::default() }
 }

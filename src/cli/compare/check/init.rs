@@ -14,11 +14,13 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::check::{Found, Limits, Measure, Measured, Opened, Range, Rule, Severity, Unit, measure};
+use hprof_query::check::{
+    Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit, measure,
+};
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::compare::places::{Aligned, Places, Via};
-use hprof_query::waste::Kind;
+use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
+use hprof_query::waste::WasteKind;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 
@@ -139,17 +141,17 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         Example::new(
             "Wasted bytes, by the kinds of `hprof-cli waste`; without `of`, of all kinds together.",
             "duplicate strings",
-            Measure::Waste(Some(Kind::DuplicateStrings)),
+            Measure::Waste(Some(WasteKind::DuplicateStrings)),
         )
-        .of(Kind::DuplicateStrings.name())
+        .of(WasteKind::DuplicateStrings.name())
         .more("severity = \"warning\"\n"),
     ];
-    if let Some(place) = largest_static(&Places::new(heap, graph, bytes)?) {
+    if let Some(place) = largest_static(&DumpPlaces::new(heap, graph, bytes)?) {
         let measure = Measure::Place(place.clone());
         examples.push(Example::new(PLACE, "a place", measure).of(&place));
     }
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
-    let measured = measure(&made, Opened::Graph(heap, graph, bytes))?;
+    let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes))?;
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match example.measure {
@@ -164,7 +166,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         }
         text += example.more;
         // If no class name makes an example, its rule covers no class.
-        if matches!(measured.found, Found::NoMatch { .. }) {
+        if matches!(measured.found, MeasureDetails::NoMatch { .. }) {
             text += "optional = true\n";
         }
         let _ = writeln!(text, "max = {limit}  # now: {now}");
@@ -177,7 +179,7 @@ const PLACE: &str =
     "Retained size of a place, as shown by `hprof-cli diff --group-by place`; `*` matches anything.";
 
 /// Returns the static field that retains most.
-fn largest_static(places: &Places) -> Option<String> {
+fn largest_static(places: &DumpPlaces) -> Option<String> {
     let aligned = Aligned::new(std::slice::from_ref(places));
     let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
     let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
@@ -214,22 +216,23 @@ fn head(heap: &Heap) -> String {
 
 /// Returns the class of the program whose objects take most bytes; if there is none, any class.
 fn class_of_the_program(summary: &Summary) -> String {
-    let question = histogram::Question { top: Some(MAX_LOOKED_AT), ..histogram::Question::default() };
+    let question =
+        histogram::HistogramQuery { top: Some(MAX_LOOKED_AT), ..histogram::HistogramQuery::default() };
     let rows = histogram::histogram(summary, &Sizes::new(summary, None), &question).rows;
     // A hostile dump has names with another meaning as patterns.
     let is_itself = |name: &str| {
         let Ok(pattern) = name.parse::<ClassPattern>();
         !name.is_empty() && name.trim() == name && pattern.matches(name)
     };
-    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_CLASS && is_itself(&row.name);
-    let is_of_program = |row: &&histogram::Row| {
+    let is_named = |row: &&histogram::HistogramRow| row.name.len() <= MAX_CLASS && is_itself(&row.name);
+    let is_of_program = |row: &&histogram::HistogramRow| {
         row.name.contains('.') && !JDK.iter().any(|package| row.name.starts_with(package))
     };
     let found = rows.iter().filter(is_named).find(is_of_program).or_else(|| rows.iter().find(is_named));
     found.map_or_else(|| "java.lang.Object".to_owned(), |row| row.name.to_string())
 }
 
-fn rule(measure: &Measure, limits: Limits) -> Rule {
+fn rule(measure: &Measure, limits: RuleLimits) -> Rule {
     Rule {
         name: String::new(),
         severity: Severity::default(),
@@ -239,8 +242,8 @@ fn rule(measure: &Measure, limits: Limits) -> Rule {
     }
 }
 
-fn any() -> Limits {
-    Limits::Number(Range::Max(u64::MAX))
+fn any() -> RuleLimits {
+    RuleLimits::Number(Range::Max(u64::MAX))
 }
 
 /// Returns a limit with a margin, and the current value.

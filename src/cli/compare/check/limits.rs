@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::words::quoted;
-use hprof_query::check::{Limits, Percent, Range, Unit};
+use hprof_query::check::{Percent, Range, RuleLimits, Unit};
 use hprof_query::objects::condition::size;
 
 /// A limit as given.
@@ -45,7 +45,7 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
 
 impl Given {
     /// Returns the range; at least one limit must be given. Otherwise describes the error.
-    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<Limits, String> {
+    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<RuleLimits, String> {
         let number = |given: Option<Self>| match given {
             Some(Self::Number(number)) => Some(number),
             _ => None,
@@ -63,8 +63,8 @@ impl Given {
             (_, Some(Range::Both { min, max })) if min > max => {
                 Err("`min` is greater than `max`: no value is allowed; swap them".to_owned())
             }
-            (Some(range), None) => Ok(Limits::Number(range)),
-            (None, Some(range)) => Ok(Limits::Percent(range)),
+            (Some(range), None) => Ok(RuleLimits::Number(range)),
+            (None, Some(range)) => Ok(RuleLimits::Percent(range)),
             (Some(_), Some(_)) => {
                 Err("one limit is a percentage and the other is not; use the same form for both".to_owned())
             }

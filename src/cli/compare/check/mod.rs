@@ -21,7 +21,7 @@ use hprof_query::dictionary::names;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 
 use dumps::{CheckedState, Subject};
@@ -134,7 +134,7 @@ struct CheckRun {
 
 /// A checked dump.
 struct Looked {
-    dump: Dump<'static>,
+    dump: DumpHeader<'static>,
     one: OneDump,
     is_read: bool,
     rows: Vec<RuleRow>,
@@ -193,11 +193,11 @@ impl CheckRun {
 struct Shown<'a>(&'a CheckRun);
 
 impl AnswerSource for Shown<'_> {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         match self.0.subjects.as_slice() {
             [one] => one.dump.clone(),
-            [first, ..] => Dump { path: first.dump.path.clone(), ..Dump::default() },
-            [] => Dump::default(),
+            [first, ..] => DumpHeader { path: first.dump.path.clone(), ..DumpHeader::default() },
+            [] => DumpHeader::default(),
         }
     }
 

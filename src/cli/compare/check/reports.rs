@@ -105,7 +105,7 @@ fn level(severity: Severity) -> Level {
 }
 
 /// Returns the failures, each at its rule; others at the beginning of the rules file.
-fn results(run: &CheckRun) -> sarif::Run<'_> {
+fn results(run: &CheckRun) -> sarif::SarifRun<'_> {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {
             id: &rule.name,
@@ -134,5 +134,5 @@ fn results(run: &CheckRun) -> sarif::Run<'_> {
     }
     let unread = run.looked().filter(|looked| !looked.is_read);
     let errors = unread.flat_map(|looked| looked.rows.iter().map(|row| &*row.message)).collect();
-    sarif::Run { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
+    sarif::SarifRun { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
 }

@@ -3,7 +3,7 @@
 use super::dumps::{CheckedState, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
-use hprof_query::check::{Comparison, Found, Measured, Rule, Severity, Status};
+use hprof_query::check::{Comparison, MeasureDetails, Measured, Rule, Severity, Status};
 use hprof_query::dictionary::names;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
@@ -150,7 +150,7 @@ impl RuleRow {
             bound: Some(verdict.limit.bound().name()),
             unit: Some(words::unit(&rule.measure, verdict.limit)),
             shown: words::figures(&rule.measure, &measured, &verdict),
-            is_unmatched: matches!(measured.found, Found::NoMatch { .. }),
+            is_unmatched: matches!(measured.found, MeasureDetails::NoMatch { .. }),
             ..Self::without_figure("", dump, verdict.status, words::message(rule, &measured, &verdict))
         })
     }

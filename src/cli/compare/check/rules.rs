@@ -11,11 +11,11 @@ use toml::de::{DeTable, DeValue};
 use super::limits::{self, Given};
 use super::words;
 use hprof_parser::sniff::{Looks, sniff};
-use hprof_query::check::{Growing, Limits, Measure, Rule, Severity};
+use hprof_query::check::{Growing, Measure, Rule, RuleLimits, Severity};
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
-use hprof_query::waste::Kind;
+use hprof_query::waste::WasteKind;
 
 /// Maximum length of a file: nobody writes a longer one.
 const MAX_BYTES: u64 = 1 << 20;
@@ -383,10 +383,10 @@ impl RulesReader {
         })
     }
 
-    fn waste_kind(&mut self, text: &str, at: usize) -> Option<Kind> {
-        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+    fn waste_kind(&mut self, text: &str, at: usize) -> Option<WasteKind> {
+        let found = WasteKind::ALL.into_iter().find(|kind| kind.name() == text);
         if found.is_none() {
-            let names = Kind::ALL.map(Kind::name);
+            let names = WasteKind::ALL.map(WasteKind::name);
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
             self.wrong(at, format!("unknown kind of waste `{}`; {hint}", words::quoted(text)));
         }
@@ -443,7 +443,7 @@ impl RulesReader {
         Some(scope)
     }
 
-    fn limits(&mut self, table: &DeTable<'_>, at: usize, measure: &Measure) -> Option<Limits> {
+    fn limits(&mut self, table: &DeTable<'_>, at: usize, measure: &Measure) -> Option<RuleLimits> {
         let mut given = [None, None];
         for (place, key) in given.iter_mut().zip(["min", "max"]) {
             let Some(value) = table.get(key) else { continue };

@@ -1,7 +1,7 @@
 //! Descriptions of rules and values in sentences.
 
 use hprof_query::check::{
-    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Unit, Verdict,
+    Bound, Growing, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
 };
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
@@ -164,7 +164,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         Bound::Max => "at most",
     };
     let subject = match &measured.found {
-        Found::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
+        MeasureDetails::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
         _ => subject(&rule.measure),
     };
     let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
@@ -183,17 +183,17 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
 
 fn found(rule: &Rule, measured: &Measured) -> Option<String> {
     match &measured.found {
-        Found::Nothing | Found::Places(_) | Found::Classes(_) => None,
-        Found::NoMatch { named, pattern, suggestions } => {
+        MeasureDetails::Nothing | MeasureDetails::Places(_) | MeasureDetails::Classes(_) => None,
+        MeasureDetails::NoMatch { named, pattern, suggestions } => {
             let what = match named {
-                Named::Class => "class",
-                Named::Place => "place",
+                NamedKind::Class => "class",
+                NamedKind::Place => "place",
             };
             let hint = suggestions::did_you_mean(suggestions);
             let space = if hint.is_empty() { "" } else { "; " };
             Some(format!("no {what} matches {pattern}{space}{hint}"))
         }
-        Found::Most { name, amount, of } => {
+        MeasureDetails::Most { name, amount, of } => {
             let amount = match (rule.measure.unit(), rule.measure.needs_baseline()) {
                 (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
                 (Unit::Bytes, false) => human_bytes(*amount),
@@ -205,12 +205,12 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
                 _ => format!("most of {}: {name}, {amount}", grouped(*of)),
             })
         }
-        Found::Grown { place, cause: None } => Some(place.clone()),
-        Found::Grown { place, cause: Some((cause, bytes)) } => {
+        MeasureDetails::Grown { place, cause: None } => Some(place.clone()),
+        MeasureDetails::Grown { place, cause: Some((cause, bytes)) } => {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        Found::Suspects(leaks) => Some(leak_words::largest(leaks)),
+        MeasureDetails::Suspects(leaks) => Some(leak_words::largest(leaks)),
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
     use hprof_query::check::Status;
 
     use super::*;
-    use hprof_query::check::{Limits, Percent, Range, Severity};
+    use hprof_query::check::{Percent, Range, RuleLimits, Severity};
 
     /// Returns a value and its limit for people, and the value for programs.
     fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
@@ -243,10 +243,10 @@ mod tests {
             name: String::new(),
             severity: Severity::Error,
             measure: Measure::Heap(Scope::Reachable),
-            limits: Limits::Percent(range),
+            limits: RuleLimits::Percent(range),
             is_optional: false,
         };
-        let measured = Measured { amount, whole, found: Found::Nothing, left_out: LeftOut::Nothing };
+        let measured = Measured { amount, whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing };
         let verdict = rule.judge(&measured);
         let Value::Float(value) = value(&measured, &verdict) else { panic!() };
         (figures(&rule.measure, &measured, &verdict), value)
@@ -254,14 +254,19 @@ mod tests {
 
     #[test]
     fn a_figure_of_a_name_that_nothing_has_is_shown_as_it_is() {
-        let limits =
-            [Limits::Percent(Range::Max(Percent::parse("10").unwrap())), Limits::Number(Range::Max(0))];
+        let limits = [
+            RuleLimits::Percent(Range::Max(Percent::parse("10").unwrap())),
+            RuleLimits::Number(Range::Max(0)),
+        ];
         for (limits, expected) in limits.into_iter().zip(["0.0 %", "0 B"]) {
             let measure = Measure::Heap(Scope::Reachable);
             let rule =
                 Rule { name: String::new(), severity: Severity::Error, measure, limits, is_optional: false };
-            let found =
-                Found::NoMatch { named: Named::Class, pattern: String::new(), suggestions: Vec::new() };
+            let found = MeasureDetails::NoMatch {
+                named: NamedKind::Class,
+                pattern: String::new(),
+                suggestions: Vec::new(),
+            };
             let measured = Measured { amount: 0, whole: 1000, found, left_out: LeftOut::Nothing };
             let verdict = rule.judge(&measured);
             assert!(verdict.status == Status::Failed && verdict.fails_by_name);

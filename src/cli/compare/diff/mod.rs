@@ -20,9 +20,9 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
-use hprof_query::classes::histogram::SortBy;
+use hprof_query::classes::histogram::HistogramOrder;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::compare::classes::GroupBy;
+use hprof_query::compare::classes::ComparedGroupBy;
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
@@ -38,7 +38,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiffGroupBy {
-    Classes(GroupBy),
+    Classes(ComparedGroupBy),
     Place,
     Roots,
     Threads,
@@ -52,10 +52,10 @@ enum DiffGroupBy {
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
-    ("class", DiffGroupBy::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", DiffGroupBy::Classes(GroupBy::Package), "Packages"),
-    ("loader", DiffGroupBy::Classes(GroupBy::Loader), "Class loaders"),
-    ("superclass", DiffGroupBy::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
+    ("class", DiffGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
+    ("package", DiffGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
+    ("loader", DiffGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
+    ("superclass", DiffGroupBy::Classes(ComparedGroupBy::Superclass), "Classes with all their subclasses"),
     (
         "place",
         DiffGroupBy::Place,
@@ -72,11 +72,11 @@ const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
 ];
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Shallow bytes"),
-    ("instances", SortBy::Instances, "Instances"),
-    ("retained", SortBy::Retained, "Retained bytes; implies --retained"),
-    ("class", SortBy::Name, "By name"),
+const SORT: &[Keyword<HistogramOrder>] = &[
+    ("bytes", HistogramOrder::Bytes, "Shallow bytes"),
+    ("instances", HistogramOrder::Instances, "Instances"),
+    ("retained", HistogramOrder::Retained, "Retained bytes; implies --retained"),
+    ("class", HistogramOrder::Name, "By name"),
 ];
 
 /// Show what grew from one dump to another
@@ -117,7 +117,7 @@ pub(crate) struct DiffArgs {
     /// Sort order, most growth first; with --group-by class, package, loader, superclass, sites
     /// [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<HistogramOrder>,
 
     /// Omit smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
@@ -156,7 +156,7 @@ impl DiffArgs {
             ("PATTERN", !self.patterns.is_empty()),
             ("--live", self.live),
             ("--retained", self.retained),
-            ("--sort retained", self.sort == Some(SortBy::Retained)),
+            ("--sort retained", self.sort == Some(HistogramOrder::Retained)),
             ("--sort", self.sort.is_some()),
             ("--stack", self.stack.is_shown()),
             ("--min-change", self.min_change.is_some()),

@@ -8,12 +8,12 @@ use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{messages, output};
 use hprof_index::Quiet;
-use hprof_query::compare::places::{Changes, PlaceChange, Places};
+use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::grid::Line;
+use hprof_report::grid::RowLine;
 use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
 use hprof_report::value::{Value, id, list};
 
@@ -21,7 +21,7 @@ use super::{DiffArgs, shown};
 
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary()?;
-    let places = |heap: &_, graph: &_| -> anyhow::Result<Places> { places_of(heap, graph) };
+    let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(heap, graph) };
     let (old, before) = Session::ask(&old_input, places)?;
     let (new, after) = Session::ask(&new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
@@ -62,8 +62,8 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
 pub(crate) fn places_of(
     heap: &hprof_index::Heap,
     graph: &hprof_index::ObjectGraph,
-) -> anyhow::Result<Places> {
-    Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
+) -> anyhow::Result<DumpPlaces> {
+    Ok(DumpPlaces::new(heap, graph, heap.bytes(&Quiet)?)?)
 }
 
 /// A place and the total growth.
@@ -82,7 +82,7 @@ impl PlaceDiffLine<'_> {
     }
 
     /// Returns the lines below the row: the place if it has no column, and the growth of the map that contains it.
-    fn lines(&self, width: Option<usize>) -> Vec<Line> {
+    fn lines(&self, width: Option<usize>) -> Vec<RowLine> {
         let mut lines = place_lines::lines(&self.change.text, width);
         let own = self.change.retained_bytes.delta();
         if let Some(map) = self.change.map.as_ref().filter(|map| map.retained_bytes.delta() != own) {

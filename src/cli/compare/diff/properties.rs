@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use hprof_query::compare::properties::{Census, Row};
+use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -13,8 +13,8 @@ use super::shown::{self, Counts, DiffSummary};
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary()?;
     let (old, new) = (old.open()?, new.open()?);
-    let (before, after) = (Census::new(old.summary()), Census::new(new.summary()));
-    let rows = Census::compare(&before, &after);
+    let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
+    let rows = PropertyCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
@@ -27,16 +27,16 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     shown::show(args, &Pair { old, new }, answer, counts, &without)
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
+fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
     Columns::new([
-        Column::of(names::NAME, |row: &&Row| (&row.key).into()).header("property").place(0),
-        shown::status(|row: &&Row| row.status, 90),
-        Column::of(names::VALUE.of(Side::Old), |row: &&Row| row.old.as_ref().into())
+        Column::of(names::NAME, |row: &&PropertyChange| (&row.key).into()).header("property").place(0),
+        shown::status(|row: &&PropertyChange| row.status, 90),
+        Column::of(names::VALUE.of(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
             .or_null("not in that dump")
             .header("old")
             .place(1)
             .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::VALUE.of(Side::New), |row: &&Row| row.new.as_ref().into())
+        Column::of(names::VALUE.of(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
             .or_null("not in that dump")
             .header("new")
             .place(2)

@@ -7,8 +7,8 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram;
 use hprof_query::compare::Change;
-use hprof_query::dictionary::{Key, names};
-use hprof_query::recordings::compare::{self, SiteRow, SortBy};
+use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Traces};
 use hprof_report::answer::{Answer, Declared};
@@ -24,10 +24,12 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, open)?;
     let origins = notes(args, &source);
     let sort_by = match args.sort {
-        Some(histogram::SortBy::Instances) => SortBy::LiveInstances,
-        Some(histogram::SortBy::Name) => SortBy::Class,
+        Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
+        Some(histogram::HistogramOrder::Name) => ChangeOrder::Class,
         // Sites have no retained size.
-        None | Some(histogram::SortBy::Bytes | histogram::SortBy::Retained) => SortBy::LiveBytes,
+        None | Some(histogram::HistogramOrder::Bytes | histogram::HistogramOrder::Retained) => {
+            ChangeOrder::LiveBytes
+        }
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
@@ -193,7 +195,7 @@ fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     columns
 }
 
-fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
+fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
     Column::of(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }

@@ -8,7 +8,9 @@ use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::compare::Change;
-use hprof_query::compare::strings::{Census, Compared, Dump, Keep, Row, Text, Texts};
+use hprof_query::compare::strings::{
+    ChangeReader, Compared, Keep, StringCensus, StringChange, StringsDump, Text,
+};
 use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::Totals;
 use hprof_report::answer::{Answer, Declared};
@@ -29,19 +31,19 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
         let top = args.top.rows(args.output.format());
-        let found = Census::compare((before, dumps.0), (after, dumps.1), keep, top);
+        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, top);
         show(args, &source, &found, dumps)
     });
     shown?
 }
 
-fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> {
-    Ok(Dump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
+fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<StringsDump<'a>> {
+    Ok(StringsDump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
 }
 
-fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
+fn census(input: &Input, other: Option<&StringCensus>) -> anyhow::Result<(Session, StringCensus)> {
     Session::ask(input, |heap, graph| {
-        let census = Census::new(dump(heap, graph)?, other)?;
+        let census = StringCensus::new(dump(heap, graph)?, other)?;
         // Texts are read again once both dumps are open; damage to the index must be noticed here.
         graph.check_tree();
         Ok(census)
@@ -52,10 +54,10 @@ fn show(
     args: &DiffArgs,
     source: &Pair<Session, Session>,
     found: &Compared,
-    (old, new): (Dump<'_>, Dump<'_>),
+    (old, new): (StringsDump<'_>, StringsDump<'_>),
 ) -> anyhow::Result<Outcome> {
     let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
-    let texts = Texts::new(found, old, new, most);
+    let texts = ChangeReader::new(found, old, new, most);
     let counts = Counts { all: found.matching, changed: found.changed };
     let all = All {
         beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
@@ -73,7 +75,7 @@ fn show(
 
 /// A row and its text.
 struct StringDiffLine {
-    row: Row,
+    row: StringChange,
     text: Text,
 }
 

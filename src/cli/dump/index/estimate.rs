@@ -14,7 +14,7 @@ use hprof_query::dictionary::{Name, names};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::{grouped, human_bytes};
-use hprof_report::table::{Align, Builder};
+use hprof_report::table::{Align, TableBuilder};
 
 use super::file::File;
 
@@ -38,8 +38,8 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
 }
 
 /// Returns a table of what is needed and what is available.
-fn table(estimate: &Estimate) -> Builder {
-    let mut table = Builder::new(&[
+fn table(estimate: &Estimate) -> TableBuilder {
+    let mut table = TableBuilder::new(&[
         ("", Align::Left),
         ("at least", Align::Right),
         ("up to", Align::Right),

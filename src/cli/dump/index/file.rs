@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use crate::cli::shared::session::AnswerSource;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 
 /// A dump by its path.
 pub(super) struct File<'a>(pub(super) &'a Path);
 
 impl AnswerSource for File<'_> {
-    fn dump(&self) -> Dump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         let file_bytes = std::fs::metadata(self.0).ok().map(|metadata| metadata.len());
-        Dump { path: self.0.to_string_lossy(), file_bytes, ..Dump::default() }
+        DumpHeader { path: self.0.to_string_lossy(), file_bytes, ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {

@@ -7,8 +7,8 @@ use hprof_query::dictionary::names;
 use hprof_query::objects::collections;
 use hprof_query::objects::meaning;
 use hprof_query::objects::show::{
-    ClassShown, ContentEntry, Contents, Declared as DeclaredField, Dominator, Loader, Part, Referred,
-    Referrer, RootShown, Shown, Value as Shows,
+    ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
+    Shown, ShownPart, ShownValue,
 };
 use hprof_report::answer::Declared;
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -34,13 +34,13 @@ pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a>
 /// A row of the table of parts.
 pub(super) enum PartLine {
     /// A field, an element, or other contents of an object.
-    Part(Part),
+    Part(ShownPart),
     /// In a table, the superclass name above its fields.
     Superclass(String),
 }
 
 impl PartLine {
-    fn part(&self) -> Option<&Part> {
+    fn part(&self) -> Option<&ShownPart> {
         match self {
             Self::Part(part) => Some(part),
             Self::Superclass(_) => None,
@@ -62,30 +62,30 @@ fn character(unit: u16) -> String {
 }
 
 /// Converts a value for programs: a reference becomes its class, with the label in quotes.
-fn value(shows: &Shows) -> Value<'static> {
+fn value(shows: &ShownValue) -> Value<'static> {
     match shows {
-        Shows::Boolean(value) => (*value).into(),
-        Shows::Integer(value) => (*value).into(),
-        Shows::Char(unit) => character(*unit).into(),
-        Shows::Float(value) => object::float(*value),
-        Shows::Double(value) => object::double(*value),
-        Shows::Reference(None) => Value::Null,
-        Shows::Reference(Some(to)) => {
+        ShownValue::Boolean(value) => (*value).into(),
+        ShownValue::Integer(value) => (*value).into(),
+        ShownValue::Char(unit) => character(*unit).into(),
+        ShownValue::Float(value) => object::float(*value),
+        ShownValue::Double(value) => object::double(*value),
+        ShownValue::Reference(None) => Value::Null,
+        ShownValue::Reference(Some(to)) => {
             object::describe_without_id(to.class.as_deref(), to.label.as_deref()).into()
         }
     }
 }
 
 /// Formats a value for people.
-fn value_text(shows: &Shows) -> String {
+fn value_text(shows: &ShownValue) -> String {
     match shows {
-        Shows::Boolean(value) => value.to_string(),
-        Shows::Integer(value) => value.to_string(),
-        Shows::Char(unit) => character(*unit),
-        Shows::Float(value) => meaning::float(*value),
-        Shows::Double(value) => meaning::double(*value),
-        Shows::Reference(None) => "null".to_owned(),
-        Shows::Reference(Some(to)) => describe(to),
+        ShownValue::Boolean(value) => value.to_string(),
+        ShownValue::Integer(value) => value.to_string(),
+        ShownValue::Char(unit) => character(*unit),
+        ShownValue::Float(value) => meaning::float(*value),
+        ShownValue::Double(value) => meaning::double(*value),
+        ShownValue::Reference(None) => "null".to_owned(),
+        ShownValue::Reference(Some(to)) => describe(to),
     }
 }
 
@@ -95,9 +95,9 @@ pub(super) fn describe(to: &Referred) -> String {
 }
 
 /// Returns the ID of the object that a value references.
-fn referred(shows: &Shows) -> Value<'static> {
+fn referred(shows: &ShownValue) -> Value<'static> {
     match shows {
-        Shows::Reference(Some(to)) => id(to.object),
+        ShownValue::Reference(Some(to)) => id(to.object),
         _ => Value::Null,
     }
 }
@@ -248,7 +248,7 @@ fn root_columns() -> Columns<'static, RootShown> {
 }
 
 fn content_columns() -> Columns<'static, Contents> {
-    let entries = entry_columns(collections::Kind::Map);
+    let entries = entry_columns(collections::CollectionKind::Map);
     Columns::new([
         Column::of(names::KIND, |held: &Contents| held.kind.name().into()),
         Column::of(names::SIZE, |held: &Contents| held.size.into()).or_null("it states none"),
@@ -259,8 +259,8 @@ fn content_columns() -> Columns<'static, Contents> {
 }
 
 /// Returns the columns of the elements of a collection of this kind.
-pub(super) fn entry_columns(kind: collections::Kind) -> Columns<'static, ContentEntry> {
-    let is_map = kind == collections::Kind::Map;
+pub(super) fn entry_columns(kind: collections::CollectionKind) -> Columns<'static, ContentEntry> {
+    let is_map = kind == collections::CollectionKind::Map;
     let key = Column::of(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
         .or_null("no map; a null key");
     let key_text = |entry: &ContentEntry| entry.key.as_ref().map(value_text).unwrap_or_default();

@@ -13,7 +13,7 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::suggestions;
-use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
+use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
 use hprof_report::Format;
@@ -201,7 +201,7 @@ struct Looked {
     /// The object without fields.
     shown: Shown,
     /// Fields, then elements.
-    parts: Vec<Part>,
+    parts: Vec<ShownPart>,
     /// Elements that are not computed yet.
     rest: Range<u64>,
     referrers: Vec<Referrer>,
@@ -279,7 +279,7 @@ fn of_text(args: &ShowArgs, file: &TextFile, recorded: &Recorded) -> anyhow::Res
         args.form == As::Numbers,
         "{path} is a text report, which contains no primitive values; omit --as"
     );
-    let question = text_show::Question { object, elements: args.elements(), incoming: args.incoming };
+    let question = text_show::TextObjectQuery { object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;
     let Some(mut shown) = found.shown else {
         if report.heap.is_none() {

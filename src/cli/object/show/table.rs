@@ -1,10 +1,12 @@
 //! An object as text for people: the lines above and below the table of its fields or elements.
 
 use hprof_parser::TraceSerial;
-use hprof_query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
+use hprof_query::objects::show::{
+    ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown,
+};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 
 use super::columns::{
     Object, PartLine, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
@@ -39,7 +41,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
         above.push(line(""));
         above.extend(of_class(class));
     }
-    let (class, is_instance) = (shown.class.clone(), shown.kind == Kind::Instance);
+    let (class, is_instance) = (shown.class.clone(), shown.kind == ObjectKind::Instance);
     let mut rows = with_superclasses((object.parts)(), class.filter(|_| is_instance)).peekable();
     if rows.peek().is_some() {
         above.push(line(""));
@@ -76,7 +78,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
     if let Some(referrers) = object.referrers {
         under.extend(of_referrers(referrers(), extent.more_referrers));
     }
-    let is_array = matches!(shown.kind, Kind::ObjectArray | Kind::PrimitiveArray);
+    let is_array = matches!(shown.kind, ObjectKind::ObjectArray | ObjectKind::PrimitiveArray);
     let columns = part_columns(if is_array { "index" } else { "field" });
     let answer = Answer::new(columns, rows).without_rows(NoRows::Nothing);
     under.into_iter().fold(above.into_iter().fold(answer, Answer::above), Answer::under)
@@ -107,7 +109,7 @@ fn with_superclasses(
 
 /// Returns a table of names and texts without a header.
 fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
-    Section::Table(Builder::pairs(rows))
+    Section::Table(TableBuilder::pairs(rows))
 }
 
 /// Returns the sections that every object has.

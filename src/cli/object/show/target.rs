@@ -5,7 +5,7 @@ use std::ops::Range;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::objects::selection;
+use hprof_query::objects::{object_id, selection};
 
 /// Parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub(super) fn target(text: &str) -> Result<ShowTarget, String> {
         _ => (text, None),
     };
     // No class name starts with a digit.
-    if !selection::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+    if !object_id::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
         }
         return Ok(ShowTarget::class(text));
     }
-    let id = selection::object_id(name).map_err(|error| error.to_string())?;
+    let id = object_id::object_id(name).map_err(|error| error.to_string())?;
     let range = places.map(range).transpose()?;
     Ok(ShowTarget { text: name.to_owned(), what: ShowSubject::Object(id), range })
 }
@@ -54,7 +54,7 @@ impl ShowTarget {
     /// Resolves the target in this dump: an ID that is also a class name selects the class.
     pub(super) fn settled(&self, summary: &Summary) -> Self {
         let is_class = matches!(self.what, ShowSubject::Object(_))
-            && selection::is_ambiguous(&self.text)
+            && object_id::is_ambiguous(&self.text)
             && selection::is_class(summary, &self.text);
         if is_class { Self { range: self.range.clone(), ..Self::class(&self.text) } } else { self.clone() }
     }

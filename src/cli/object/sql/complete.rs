@@ -8,8 +8,8 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 
-use hprof_query::sql::{self, Dump, FUNCTIONS};
-use hprof_query::tables::Names;
+use hprof_query::sql::{self, FUNCTIONS, SqlDump};
+use hprof_query::tables::ColumnNames;
 use hprof_report::escape;
 
 /// SQL keywords.
@@ -72,11 +72,11 @@ const MAX_OFFERED: usize = 100;
 pub(super) struct Helper {
     /// Tables, columns and functions.
     names: Vec<String>,
-    classes: Vec<Names>,
+    classes: Vec<ColumnNames>,
 }
 
 impl Helper {
-    pub(super) fn new(dumps: &[Arc<Dump>]) -> Self {
+    pub(super) fn new(dumps: &[Arc<SqlDump>]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (number, dump) in dumps.iter().enumerate() {
             for table in dump.definitions() {

@@ -13,7 +13,9 @@ use anyhow::Context;
 
 use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
+use hprof_query::sql::{
+    self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
+};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::json;
@@ -131,7 +133,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Runs the query and computes the first rows.
-fn answer(args: &SqlArgs, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
+fn answer(args: &SqlArgs, dumps: &[Arc<SqlDump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
@@ -146,9 +148,9 @@ fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
     Ok(std::iter::once(args.input.clone()).chain(others).collect())
 }
 
-fn limits(args: &SqlArgs) -> Limits {
+fn limits(args: &SqlArgs) -> SqlLimits {
     let memory = memory::available(args.input.memory_bytes());
-    Limits {
+    SqlLimits {
         time: args.time_limit.0,
         memory: memory.map(|available| (available.bytes / 2).max(LEAST_MEMORY)),
     }
@@ -173,11 +175,11 @@ fn with_all<T: Send>(
 }
 
 /// Returns the tables of open dumps.
-fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<Dump>>> {
+fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
     let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
-        let source = sql::Source { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
-        Ok(Arc::new(Dump::new(source)?))
+        let source = sql::SqlSource { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
+        Ok(Arc::new(SqlDump::new(source)?))
     };
     names.zip(opened).map(dump).collect()
 }
@@ -193,12 +195,12 @@ fn say(query: &str, error: SqlError) -> anyhow::Error {
 /// Rows computed while the query runs, when a damaged index can still be noticed. Later rows are computed while they
 /// are written.
 struct First {
-    rows: Vec<Row>,
-    found: sql::Answer,
+    rows: Vec<SqlRow>,
+    found: sql::SqlResult,
 }
 
 impl First {
-    fn new(args: &SqlArgs, mut found: sql::Answer) -> Result<Self, SqlError> {
+    fn new(args: &SqlArgs, mut found: sql::SqlResult) -> Result<Self, SqlError> {
         let most = made(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && left > 0 {
@@ -223,12 +225,12 @@ fn made(args: &SqlArgs) -> usize {
 }
 
 /// Estimates the memory of a row.
-fn row_bytes(row: &Row) -> usize {
-    let of_cell = |cell: &Cell| {
-        size_of::<Cell>()
+fn row_bytes(row: &SqlRow) -> usize {
+    let of_cell = |cell: &SqlValue| {
+        size_of::<SqlValue>()
             + match cell {
-                Cell::Text(text) => text.len(),
-                Cell::Blob(bytes) => bytes.len(),
+                SqlValue::Text(text) => text.len(),
+                SqlValue::Blob(bytes) => bytes.len(),
                 _ => 0,
             }
     };
@@ -252,7 +254,7 @@ impl Sessions {
 }
 
 impl AnswerSource for Sessions {
-    fn dump(&self) -> json::Dump<'_> {
+    fn dump(&self) -> json::DumpHeader<'_> {
         self.first.dump()
     }
 
@@ -272,14 +274,14 @@ impl AnswerSource for Sessions {
 
 /// Rows after the first ones, computed on demand.
 struct Rest<'s> {
-    found: sql::Answer,
+    found: sql::SqlResult,
     sessions: &'s Sessions,
 }
 
 impl Iterator for Rest<'_> {
-    type Item = Row;
+    type Item = SqlRow;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<SqlRow> {
         match self.found.next_row() {
             Ok(row) => row,
             Err(error) => {

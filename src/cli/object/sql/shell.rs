@@ -12,7 +12,7 @@ use rustyline::{Config, Editor};
 use crate::cli::Outcome;
 use crate::cli::shared::terminal::{self, ColorArg};
 use crate::cli::shared::{messages, output};
-use hprof_query::sql::{Dump, FUNCTIONS};
+use hprof_query::sql::{FUNCTIONS, SqlDump};
 use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
 
@@ -29,14 +29,13 @@ columns, classes and functions.
   .tables            the tables
   .schema [TABLE]    the columns of a table, or of all; a class is a table:
                      .schema java.lang.Thread
-  .timing on|off     show how long queries take
-  .help              show this help
-  .quit              exit the shell, as Ctrl+D does
+ .timing on|off show how long queries take
+.help show this help
+.quit exit the shell, as Ctrl+D does
 Ctrl+C discards the typed text; while a query runs it ends the shell.";
-
 /// Runs the shell until the user exits.
 pub(super) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
-    let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<Dump>>) =
+    let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<SqlDump>>) =
         with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
@@ -89,7 +88,7 @@ enum Next {
 struct Shell<'a> {
     args: &'a SqlArgs,
     sessions: Sessions,
-    dumps: Vec<Arc<Dump>>,
+    dumps: Vec<Arc<SqlDump>>,
     timing: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
-use hprof_query::recordings::cputime::{Question, SortBy};
+use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
 use hprof_query::recordings::monitors::WaitQuestion;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -25,11 +25,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt --waits --format csv";
 
 /// Values of `--sort`.
-const SORT: &[Keyword<SortBy>] = &[
-    ("time", SortBy::Time, "Most time first"),
-    ("count", SortBy::Count, "Most contentions first"),
-    ("trace", SortBy::Trace, "By trace serial number"),
-    ("method", SortBy::Method, "By method name"),
+const SORT: &[Keyword<TimeOrder>] = &[
+    ("time", TimeOrder::Time, "Most time first"),
+    ("count", TimeOrder::Count, "Most contentions first"),
+    ("trace", TimeOrder::Trace, "By trace serial number"),
+    ("method", TimeOrder::Method, "By method name"),
 ];
 
 /// Show monitor contention, monitor dumps and waits
@@ -70,7 +70,7 @@ pub(crate) struct MonitorsArgs {
         conflicts_with_all = ["dumps", "waits"],
         help_heading = "Output"
     )]
-    sort: Option<SortBy>,
+    sort: Option<TimeOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &MonitorsArgs) -> anyhow::Result<Outcome> {
     let monitors = args.monitor.clone();
     match what {
         MonitorView::Contention => {
-            let question = Question {
+            let question = TimeQuery {
                 filter: StackFilter { methods: args.method.clone(), ..StackFilter::default() },
                 names: monitors,
                 cutoff: args.cutoff,

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use hprof_index::model::summary::ClassNumber;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::all::{Row, Rows};
-use hprof_query::dominators::nodes;
+use hprof_query::dominators::reachable_rows::{ReachableRow, ReachableRows};
+use hprof_query::dominators::tree_nodes;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 use hprof_report::chunked::Chunked;
@@ -21,7 +21,7 @@ use crate::cli::shared::unreachable::{self, Covers};
 
 /// A row and its class.
 struct DominatorLine<'a> {
-    row: Row,
+    row: ReachableRow,
     class: Option<&'a str>,
 }
 
@@ -42,10 +42,10 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
         // Tables were rejected before.
         Format::Csv | Format::Table => Chunked::csv(columns()),
     };
-    let chunks = nodes::chunks(&graph.tree);
+    let chunks = tree_nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
     let mut out = io::stdout();
-    let made = Rows::new(graph);
+    let made = ReachableRows::new(graph);
     let rows =
         |chunk| made.of(chunk).into_iter().map(|row| DominatorLine { class: row.class.and_then(name), row });
     let written = args.input.with_threads(|| answer.write(&mut out, chunks, rows, check))?;

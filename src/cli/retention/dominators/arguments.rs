@@ -3,12 +3,12 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::Summary;
-use hprof_query::classes::histogram::GroupBy;
-use hprof_query::dominators::merged;
+use hprof_query::classes::histogram::HistogramGroupBy;
+use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::size;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 
 use super::reachable;
 use crate::cli::Outcome;
@@ -25,16 +25,16 @@ use hprof_report::number::human_bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
     /// Groups the objects of one level.
-    Level(GroupBy),
+    Level(HistogramGroupBy),
     /// Groups objects of the same class that have the same classes above them.
     ClassTree,
 }
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<Grouping>] = &[
-    ("class", Grouping::Level(GroupBy::Class), "Class"),
-    ("package", Grouping::Level(GroupBy::Package), "Package"),
-    ("loader", Grouping::Level(GroupBy::Loader), "Class loader"),
+    ("class", Grouping::Level(HistogramGroupBy::Class), "Class"),
+    ("package", Grouping::Level(HistogramGroupBy::Package), "Package"),
+    ("loader", Grouping::Level(HistogramGroupBy::Loader), "Class loader"),
     (
         "class-tree",
         Grouping::ClassTree,
@@ -143,11 +143,11 @@ impl DominatorsArgs {
     /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
     pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
         let Some(of) = self.of.as_ref().map(|of| of.settled(summary)) else { return Some(From::Roots) };
-        if let What::Object(id) = &of.what {
+        if let Selected::Object(id) = &of.what {
             return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
         }
         let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
-        let tops = merged::tops(graph, &classes);
+        let tops = merged_by_class::tops(graph, &classes);
         if tops.is_empty() { None } else { Some(From::Tops(tops)) }
     }
 
@@ -180,17 +180,17 @@ impl DominatorsArgs {
         };
         let text = &of.text;
         match &of.what {
-            What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
+            Selected::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
                 messages::about_no_object(self.input.path(), graph, *id);
             }
-            What::Object(id) => messages::line(
+            Selected::Object(id) => messages::line(
                 "note",
                 &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
             ),
-            What::Classes(_) if of.objects(summary, graph).is_empty() => {
+            Selected::Classes(_) if of.objects(summary, graph).is_empty() => {
                 messages::about_no_class(summary, &of)
             }
-            What::Classes(_) => messages::line(
+            Selected::Classes(_) => messages::line(
                 "note",
                 &format!(
                     "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"

@@ -1,6 +1,6 @@
 //! `dominators --group-by`: the objects of one level, grouped.
 
-use hprof_query::classes::histogram::GroupBy;
+use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::dominators::listing::{self, GroupRow};
 use hprof_report::answer::{Answer, Declared};
@@ -14,7 +14,7 @@ use crate::cli::class::histo::{loader_label, title};
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &DominatorsArgs, group_by: GroupBy) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &DominatorsArgs, group_by: HistogramGroupBy) -> anyhow::Result<Outcome> {
     let (session, (has_start, rows)) = Session::ask(&args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))
@@ -51,7 +51,7 @@ fn name(row: &GroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
 }
 
-fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
+fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRow> {
     let unknown = || "<unknown>".to_owned();
     let shown = move |column: Column<'static, GroupRow>, cell: fn(&GroupRow) -> Option<String>| {
         let column = column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
@@ -67,9 +67,9 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
         Column::of(names::LOADER, |row: &GroupRow| loader_label(&row.group).into()).or_null("as in `histo`")
     };
     let mut columns = match group_by {
-        GroupBy::Class => vec![named(names::CLASS), loaders()],
-        GroupBy::Package => vec![named(names::PACKAGE)],
-        GroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
+        HistogramGroupBy::Class => vec![named(names::CLASS), loaders()],
+        HistogramGroupBy::Package => vec![named(names::PACKAGE)],
+        HistogramGroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
     };
     columns.extend([
         Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()).header("objects").place(3),
@@ -90,20 +90,20 @@ pub(super) fn declared() -> [Declared; 3] {
     let variants = [
         (
             "`--group-by class`",
-            GroupBy::Class,
+            HistogramGroupBy::Class,
             "A row is a class and its objects of one level: those that only the roots dominate, or with `--of` those that \
              the object, or the objects of the class, dominate immediately. Most retained bytes come first. None of these objects dominates another, so \
              all figures add up.",
         ),
         (
             "`--group-by package`",
-            GroupBy::Package,
+            HistogramGroupBy::Package,
             "A row is a package and its objects of that level. A class object belongs to the package of the class that it \
              represents.",
         ),
         (
             "`--group-by loader`",
-            GroupBy::Loader,
+            HistogramGroupBy::Loader,
             "A row is a class loader and the objects of that level of its classes; the class objects of these classes and the \
              loader itself are among them.",
         ),

@@ -8,7 +8,7 @@ use hprof_index::Quiet;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::Tree;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::listing::{self, Listing, Question, Row};
+use hprof_query::dominators::listing::{self, Listing, ListingQuery, ListingRow};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_report::Format;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let (session, found) = Session::ask(&args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
-        let question = |start, levels| Question {
+        let question = |start, levels| ListingQuery {
             start,
             levels,
             top: args.top.rows(format),
@@ -138,7 +138,7 @@ fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> 
 
 /// A row, its class, and data for drawing the tree.
 struct DominatorTreeLine<'a> {
-    row: Row,
+    row: ListingRow,
     class: Option<&'a str>,
     /// Branch lines drawn before the object.
     branch: String,

@@ -6,8 +6,10 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::holder;
-use hprof_query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
+use hprof_query::dominators::holder_field;
+use hprof_query::dominators::merged_by_class::{
+    self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
+};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_report::Format;
@@ -34,7 +36,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
             From::Object(position) => (Some(vec![position]), 1),
             From::Tops(tops) => (Some(tops), 0),
         };
-        let question = Question {
+        let question = MergedQuery {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),
             // As in a tree that is not merged: levels below an object, but the topmost instances of a class count as
             // one.
@@ -42,7 +44,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let Merged { nodes, others } = merged::merged(heap.summary(), graph, &question);
+        let Merged { nodes, others } = merged_by_class::merged(heap.summary(), graph, &question);
         let drawn = if format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
         let make = MergedTreeMaker::new(heap, graph)?;
         let rows = LazyRows::new(drawn, |drawn| make.line(drawn));
@@ -78,7 +80,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
 /// Content of a row.
 #[derive(Debug, Clone)]
 enum MergedTreeItem {
-    Node(Node),
+    Node(MergedNode),
     /// The nodes omitted below the row above: only in tables.
     Others(Others),
 }
@@ -91,12 +93,12 @@ struct Drawn {
 }
 
 /// Returns all nodes, for programs.
-fn listed(nodes: &[Node]) -> Vec<Drawn> {
+fn listed(nodes: &[MergedNode]) -> Vec<Drawn> {
     nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: String::new() }).collect()
 }
 
 /// Returns all nodes, with a line for omitted ones after the last shown node of each level.
-fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
+fn drawn(nodes: &[MergedNode], others: Others) -> Vec<Drawn> {
     let mut rows: Vec<(MergedTreeItem, u32)> = Vec::new();
     // Nodes that the pass is inside of; their omitted siblings follow everything below them.
     let mut open: Vec<(u32, Others)> = Vec::new();
@@ -161,7 +163,9 @@ impl<'a> MergedTreeMaker<'a> {
             class: class.map(str::to_owned),
             label: single.and_then(|object| self.labels.label(object)),
             object: single.and_then(|object| graph.objects.addresses.id_of(object)),
-            field: single.filter(|_| !is_class_object).and_then(|object| holder::field(&self.edges, object)),
+            field: single
+                .filter(|_| !is_class_object)
+                .and_then(|object| holder_field::field(&self.edges, object)),
             link,
             is_held_by_several: single
                 .is_some_and(|object| graph.tree.depth(node.first) == 0 && !self.roots.contains(object.0)),
@@ -197,7 +201,7 @@ impl Default for MergedTreeLine {
 }
 
 impl MergedTreeLine {
-    fn node(&self) -> Option<&Node> {
+    fn node(&self) -> Option<&MergedNode> {
         match &self.drawn.of {
             MergedTreeItem::Node(node) => Some(node),
             MergedTreeItem::Others(_) => None,
@@ -205,7 +209,7 @@ impl MergedTreeLine {
     }
 
     /// Returns a figure of a node.
-    fn figure(&self, figure: fn(&Node) -> u64) -> Value<'static> {
+    fn figure(&self, figure: fn(&MergedNode) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }
 

@@ -6,7 +6,7 @@ use hprof_query::dictionary::names;
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
@@ -39,12 +39,12 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
     ])
 }
 
-fn conclusion_fields() -> Vec<Field> {
+fn conclusion_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::SENTENCE),
-        Field::of(names::RETAINED_BYTES),
-        Field::of(names::LOADER_GROUP).or_null("it is a suspect"),
-        Field::of(names::SUSPECT_RANKS),
+        JsonField::of(names::SENTENCE),
+        JsonField::of(names::RETAINED_BYTES),
+        JsonField::of(names::LOADER_GROUP).or_null("it is a suspect"),
+        JsonField::of(names::SUSPECT_RANKS),
     ]
 }
 

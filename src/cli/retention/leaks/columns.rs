@@ -3,11 +3,11 @@
 use hprof_query::dictionary::names;
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
-use hprof_query::leaks::evidence::{ClassShare, Owner, Part, Path};
+use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Kind as SuspectKind, Named, Suspect, What};
-use hprof_query::paths::steps::Step;
-use hprof_report::column::{Column, Columns, Field};
+use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject};
+use hprof_query::paths::steps::ObjectStep;
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::hundredths;
 use hprof_report::value::{Value, id, list, record};
 
@@ -164,25 +164,27 @@ fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.join("; ").into()
 }
 
-fn named<'c>() -> Columns<'c, Named> {
-    let what = |named: &Named| if named.is_class_object { What::Class } else { What::Instance };
+fn named<'c>() -> Columns<'c, NamedObject> {
+    let what = |named: &NamedObject| {
+        if named.is_class_object { SuspectObject::Class } else { SuspectObject::Instance }
+    };
     Columns::new([
-        Column::of(names::OBJECT, |named: &Named| id(named.object)),
-        Column::of(names::CLASS, |named: &Named| named.class.as_ref().into())
+        Column::of(names::OBJECT, |named: &NamedObject| id(named.object)),
+        Column::of(names::CLASS, |named: &NamedObject| named.class.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::WHAT, move |named: &Named| what(named).name().into()),
-        Column::of(names::LABEL, |named: &Named| named.label.as_ref().into()).or_null("there are none"),
-        Column::of(names::RETAINED_BYTES, |named: &Named| named.retained_bytes.into()),
+        Column::of(names::WHAT, move |named: &NamedObject| what(named).name().into()),
+        Column::of(names::LABEL, |named: &NamedObject| named.label.as_ref().into()).or_null("there are none"),
+        Column::of(names::RETAINED_BYTES, |named: &NamedObject| named.retained_bytes.into()),
     ])
 }
 
-fn reason_fields() -> Vec<Field> {
+fn reason_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::HOW),
-        Field::of(names::CLASS).or_null("of threads and members"),
-        Field::of(names::OBJECTS).or_null("of a buffer and of members"),
-        Field::of(names::POOL).or_null("there is none"),
-        Field::of(names::LOADER_CLASS).or_null("there are none"),
+        JsonField::of(names::HOW),
+        JsonField::of(names::CLASS).or_null("of threads and members"),
+        JsonField::of(names::OBJECTS).or_null("of a buffer and of members"),
+        JsonField::of(names::POOL).or_null("there is none"),
+        JsonField::of(names::LOADER_CLASS).or_null("there are none"),
     ]
 }
 
@@ -207,14 +209,14 @@ fn reason(reason: &Reason) -> Value<'_> {
     ])
 }
 
-pub(super) fn path_fields() -> Vec<Field> {
+pub(super) fn path_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS).or_null("the dump does not say"),
-        Field::of(names::FIELD).or_null("it is the root, or the dump does not say"),
-        Field::of(names::IS_STATIC),
-        Field::of(names::LABEL).or_null("there are none"),
-        Field::of(names::RETAINED_BYTES),
+        JsonField::of(names::OBJECT),
+        JsonField::of(names::CLASS).or_null("the dump does not say"),
+        JsonField::of(names::FIELD).or_null("it is the root, or the dump does not say"),
+        JsonField::of(names::IS_STATIC),
+        JsonField::of(names::LABEL).or_null("there are none"),
+        JsonField::of(names::RETAINED_BYTES),
     ]
 }
 
@@ -222,7 +224,7 @@ fn path(path: &Path) -> Value<'_> {
     list(path.steps.iter().map(step))
 }
 
-pub(super) fn step(step: &Step) -> Value<'_> {
+pub(super) fn step(step: &ObjectStep) -> Value<'_> {
     let is_class_object = step.class.as_deref() == Some("java.lang.Class");
     let (class, label) = match (&step.class, &step.label) {
         (_, Some(label)) if is_class_object => (Some(label), None),
@@ -248,7 +250,8 @@ fn owner<'c>() -> Columns<'c, Owner> {
 }
 
 fn levels<'c>() -> Columns<'c, Level> {
-    let what = |level: &Level| if level.is_class_object { What::Class } else { What::Instance };
+    let what =
+        |level: &Level| if level.is_class_object { SuspectObject::Class } else { SuspectObject::Instance };
     Columns::new([
         Column::of(names::CLASS, |level: &Level| (&level.class).into()),
         Column::of(names::WHAT, move |level: &Level| what(level).name().into()),
@@ -258,18 +261,18 @@ fn levels<'c>() -> Columns<'c, Level> {
     ])
 }
 
-fn part_fields() -> Vec<Field> {
+fn part_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::CLASS),
-        Field::of(names::OBJECTS),
-        Field::of(names::RETAINED_BYTES),
-        Field::of(names::REACHABLE_PERCENT),
-        Field::of(names::OBJECT).or_null("it is several"),
-        Field::of(names::TEXT),
+        JsonField::of(names::CLASS),
+        JsonField::of(names::OBJECTS),
+        JsonField::of(names::RETAINED_BYTES),
+        JsonField::of(names::REACHABLE_PERCENT),
+        JsonField::of(names::OBJECT).or_null("it is several"),
+        JsonField::of(names::TEXT),
     ]
 }
 
-fn part_record<'a>(part: &'a Part, told: &LeaksReport) -> Value<'a> {
+fn part_record<'a>(part: &'a RetainedPart, told: &LeaksReport) -> Value<'a> {
     record([
         (names::CLASS, (&part.class).into()),
         (names::OBJECTS, part.objects.into()),

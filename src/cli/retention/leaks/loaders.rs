@@ -6,7 +6,7 @@ use hprof_parser::RootKind;
 use hprof_query::classes::loader_sets::Why;
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::{Cause, Conclusion, Leaks};
-use hprof_query::paths::steps::Step;
+use hprof_query::paths::steps::ObjectStep;
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::grouped;
@@ -65,7 +65,7 @@ fn keeper_of(why: &Why) -> &'static Keeper {
         names()
             .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
     });
-    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
+    let is_context = |step: &ObjectStep| step.reference.as_deref() == Some("contextClassLoader");
     let is_of_thread = why.start == 0 && why.root.kinds.contains(&RootKind::ThreadObject);
     match known {
         Some((_, keeper)) => keeper,

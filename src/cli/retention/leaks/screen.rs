@@ -2,11 +2,11 @@
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Leaks, Suspect, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, Leaks, Suspect, SuspectKind, Verdict};
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
-use hprof_report::table::{Align, Builder};
+use hprof_report::table::{Align, TableBuilder};
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::args::Input;
@@ -104,7 +104,8 @@ fn row(summary: &Summary, told: &LeaksReport, at: usize, suspect: &Suspect) -> V
 
 /// Describes the composition of the heap if nothing accumulates.
 fn made_of(told: &LeaksReport) -> Section {
-    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
+    let mut table =
+        TableBuilder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
     for holder in &told.leaks.largest {
         let bytes = holder.retained_bytes;
         table.row([
@@ -118,7 +119,8 @@ fn made_of(told: &LeaksReport) -> Section {
 
 /// Returns the parts of a holder.
 fn parts(told: &LeaksReport, suspect: &Suspect) -> Section {
-    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
+    let mut table =
+        TableBuilder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
     for part in &suspect.parts {
         let bytes = part.retained_bytes;
         let percent = percent(bytes, told.leaks.reachable_bytes);
@@ -138,7 +140,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     if let Some(point) = &suspect.point {
         all.push(("accumulation point", words::described(point)));
     }
-    if suspect.kind == Kind::Single {
+    if suspect.kind == SuspectKind::Single {
         all.push(("retained by", words::described(&suspect.object)));
     } else {
         let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();

@@ -2,10 +2,12 @@
 
 use hprof_parser::names;
 use hprof_query::leaks::contents::{Level, Reason};
-use hprof_query::leaks::evidence::{Part, Path, Paths};
+use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Suspect, Verdict, What};
+use hprof_query::leaks::{
+    Cause, Conclusion, Largest, Leaks, NamedObject, Suspect, SuspectKind, SuspectObject, Verdict,
+};
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -50,7 +52,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
         }
         ([], [first, ..]) => {
-            let retains = if first.kind == Kind::Single { "retains" } else { "retain" };
+            let retains = if first.kind == SuspectKind::Single { "retains" } else { "retain" };
             let (subject, share) = (subject(first), share(first.retained_bytes));
             Some(format!(
                 "No leak suspect: {subject} {retains} {share} of {heap}, and nothing accumulates there"
@@ -138,10 +140,10 @@ pub(super) fn suspect_title(number: usize) -> String {
 pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == Verdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
-        let retains = if suspect.kind == Kind::Single { "retains" } else { "retain" };
+        let retains = if suspect.kind == SuspectKind::Single { "retains" } else { "retain" };
         let subject = capital(&subject(suspect));
         if suspect.parts.is_empty() {
-            let only = if suspect.kind == Kind::Single { "only itself" } else { "only themselves" };
+            let only = if suspect.kind == SuspectKind::Single { "only itself" } else { "only themselves" };
             return format!("{subject} {retains} {only}: {amount}.");
         }
         let rest = if suspect.parts.len() > NAMED_PARTS { " and others" } else { "" };
@@ -214,12 +216,12 @@ fn what_accumulates(suspect: &Suspect) -> String {
 /// Returns further sentences about a suspect.
 fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let mut all = Vec::new();
-    let is_group = suspect.kind == Kind::Group;
+    let is_group = suspect.kind == SuspectKind::Group;
     if suspect.verdict == Verdict::Accumulation && !is_group {
         all.extend(match suspect.what {
-            What::Thread => Some(thread(suspect)),
-            What::Class | What::ClassLoader => keeps_alive(suspect),
-            What::Instance => None,
+            SuspectObject::Thread => Some(thread(suspect)),
+            SuspectObject::Class | SuspectObject::ClassLoader => keeps_alive(suspect),
+            SuspectObject::Instance => None,
         });
     }
     if suspect.verdict == Verdict::Accumulation
@@ -233,7 +235,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         Some(Reason::Threads { place, .. }) => place.method != Some(frame.qualified_method()),
         _ => true,
     };
-    if let (What::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
+    if let (SuspectObject::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
         let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
         all.push(format!("{which} is in {}.", frame.qualified_method()));
     }
@@ -264,7 +266,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         } else if paths.is_weak {
             all.push("Only weak, phantom or finalizer references keep it alive.".to_owned());
         }
-        if suspect.verdict == Verdict::Accumulation && suspect.what != What::Thread {
+        if suspect.verdict == Verdict::Accumulation && suspect.what != SuspectObject::Thread {
             all.extend(frame(paths));
         }
         if suspect.verdict == Verdict::Accumulation && !is_group {
@@ -290,7 +292,7 @@ fn keeps_alive(suspect: &Suspect) -> Option<String> {
     let field = held.reference.as_deref()?;
     let class = at.checked_sub(1).and_then(|holder| steps.get(holder)).and_then(|step| step.label.as_deref());
     Some(match (suspect.what, class) {
-        (What::ClassLoader, Some(class)) => {
+        (SuspectObject::ClassLoader, Some(class)) => {
             format!("Static field {field} of class {class} keeps it alive, as long as {subject} does.")
         }
         _ => format!("Static field {field} of {subject} keeps it alive."),
@@ -307,7 +309,12 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
 
 /// Describes threads whose fields lead to it, unless the thread itself is the suspect.
 fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
-    let root = paths.path.root.thread.as_ref().filter(|_| !paths.only_frames && suspect.what != What::Thread);
+    let root = paths
+        .path
+        .root
+        .thread
+        .as_ref()
+        .filter(|_| !paths.only_frames && suspect.what != SuspectObject::Thread);
     let root = root.and_then(|thread| thread.name.as_ref());
     let names: Vec<String> =
         root.into_iter().chain(&paths.other_threads).map(|name| escape::quoted(name)).collect();
@@ -383,31 +390,31 @@ fn queue(suspect: &Suspect) -> Option<String> {
 
 /// Describes the suspect: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
 pub(super) fn subject(suspect: &Suspect) -> String {
-    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+    if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return format!("{} x {class}", grouped(suspect.objects));
     }
     named(&suspect.object, suspect.what)
 }
 
 /// Describes an object by its name.
-fn named(named: &Named, what: What) -> String {
+fn named(named: &NamedObject, what: SuspectObject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
     match what {
-        What::Thread => match label {
+        SuspectObject::Thread => match label {
             Some(label) => format!("thread{label}"),
             None => format!("thread {:#x}", named.object),
         },
-        What::Class => format!("class {class}"),
-        What::ClassLoader => {
+        SuspectObject::Class => format!("class {class}"),
+        SuspectObject::ClassLoader => {
             format!("class loader {}{}", class, label.unwrap_or_else(|| format!(" {:#x}", named.object)))
         }
-        What::Instance => format!("{class} {:#x}", named.object),
+        SuspectObject::Instance => format!("{class} {:#x}", named.object),
     }
 }
 
 /// Describes an object briefly, for a line of evidence.
-pub(super) fn described(object: &Named) -> String {
+pub(super) fn described(object: &NamedObject) -> String {
     let class = object.class.as_deref().unwrap_or("<unknown class>");
     let kind = if object.is_class_object { "class " } else { "" };
     format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))
@@ -451,7 +458,7 @@ fn place(suspect: &Suspect) -> Option<String> {
 
 /// Describes what accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
-    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+    if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
     }
     // If a collection was only sampled, its element class is a guess: the tree must contain the class too.
@@ -463,7 +470,7 @@ fn elements(suspect: &Suspect) -> Option<String> {
             false => format!("{} x {}", grouped(held.objects), held.class),
         });
     }
-    let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
+    let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == SuspectKind::Single));
     let levels = || below.clone().filter(|level| !level.is_soft);
     let own = levels().find(|level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]"));
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
@@ -486,14 +493,14 @@ pub(super) fn accumulated(suspect: &Suspect) -> String {
 /// Describes the largest parts of a holder.
 fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
-    let text = |part: &Part| {
+    let text = |part: &RetainedPart| {
         format!("{} ({})", part_text(part), percent(part.retained_bytes, leaks.reachable_bytes))
     };
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes a part of a holder.
-pub(super) fn part_text(part: &Part) -> String {
+pub(super) fn part_text(part: &RetainedPart) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
         (Some(place), _) => holder::text(place, [false, false]),

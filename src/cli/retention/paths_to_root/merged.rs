@@ -8,10 +8,10 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::dictionary::names;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::merged::{self, Merged, More, Node, Show};
-use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_query::paths::merged::{self, Merged, More, PathNode, Show};
+use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -35,7 +35,7 @@ const MAX_LINES: usize = 12;
 struct Trees {
     merged: Merged,
     /// Steps, parallel to `merged.nodes`.
-    steps: Vec<Step>,
+    steps: Vec<ObjectStep>,
     /// Roots, in their order.
     roots: Vec<RootView>,
     /// Indices of selections of classes without objects.
@@ -44,7 +44,7 @@ struct Trees {
 
 impl Trees {
     /// Returns the parent of a node.
-    fn holder(&self, at: usize) -> Option<&Step> {
+    fn holder(&self, at: usize) -> Option<&ObjectStep> {
         self.merged.nodes.get(at)?.parent.and_then(|parent| self.steps.get(parent))
     }
 }
@@ -89,17 +89,17 @@ fn find(
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
     let root =
-        |node: &Node| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
+        |node: &PathNode| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
     let roots = roots.map(root).collect();
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
 /// Returns the data shown of each node: the children of an object are read together.
-fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
+fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| nodes.get(*at).map(|node| node.parent));
     let parent = |at: &usize| nodes.get(*at).and_then(|node| node.parent);
-    let mut steps: Vec<(usize, Step)> = Vec::with_capacity(nodes.len());
+    let mut steps: Vec<(usize, ObjectStep)> = Vec::with_capacity(nodes.len());
     for siblings in order.chunk_by(|a, b| parent(a) == parent(b)) {
         let objects: Vec<ObjectIndex> =
             siblings.iter().filter_map(|at| nodes.get(*at)).map(|node| node.object).collect();
@@ -119,8 +119,8 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
     let note = |text: &str| messages::line("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
         }
     }
     let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;
@@ -158,10 +158,10 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
 
 /// An object on the paths.
 struct PathObject<'a> {
-    node: &'a Node,
-    step: &'a Step,
+    node: &'a PathNode,
+    step: &'a ObjectStep,
     /// Object that references it.
-    parent: Option<&'a Step>,
+    parent: Option<&'a ObjectStep>,
     /// Root, if it has no parent.
     root: Option<&'a RootView>,
 }
@@ -234,7 +234,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
         }
     }
     let branches =
-        |at: usize, node: &Node| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
+        |at: usize, node: &PathNode| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
     // The line about omitted nodes follows all nodes shown there.
     let mut open: Vec<(u32, u32, More)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
@@ -300,7 +300,7 @@ fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: R
 /// A line of the table with its texts.
 struct Shown<'a> {
     objects: Option<u64>,
-    step: Option<&'a Step>,
+    step: Option<&'a ObjectStep>,
     text: String,
 }
 

@@ -5,7 +5,7 @@ mod merged;
 pub(super) mod objects;
 
 use hprof_parser::{ObjectId, RootKind};
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::Show;
 use hprof_report::Format;
@@ -140,8 +140,8 @@ pub(crate) fn run(args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
     let PathsToRootArgs { input, output, .. } = args;
     let selections = &args.input.settled(&args.selections)?;
     let id = |selection: &Selection| match selection.what {
-        What::Object(id) => Some(id),
-        What::Classes(_) => None,
+        Selected::Object(id) => Some(id),
+        Selected::Classes(_) => None,
     };
     let ids = selections.iter().map(id).collect::<Option<Vec<ObjectId>>>();
     let outcome = match &ids {

@@ -6,7 +6,7 @@ use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -269,7 +269,7 @@ fn columns<'a>() -> Columns<'a, PathLine<'a>> {
 
 /// A step of a path.
 struct PathStep<'a> {
-    step: &'a Step,
+    step: &'a ObjectStep,
     is_root: bool,
 }
 
@@ -326,7 +326,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 
 /// A line of the table of a path.
 pub(in crate::cli::retention) enum StepLine {
-    Step(Step),
+    Step(ObjectStep),
     /// Description of objects that are shown together.
     Between(String),
     /// Description of omitted objects.
@@ -334,7 +334,7 @@ pub(in crate::cli::retention) enum StepLine {
 }
 
 impl StepLine {
-    pub(in crate::cli::retention) fn step(&self) -> Option<&Step> {
+    pub(in crate::cli::retention) fn step(&self) -> Option<&ObjectStep> {
         match self {
             Self::Step(step) => Some(step),
             Self::Between(_) | Self::LeftOut(_) => None,
@@ -350,7 +350,7 @@ impl StepLine {
     }
 
     /// Formats a step.
-    fn of_step(&self, cell: impl Fn(&Step) -> String) -> String {
+    fn of_step(&self, cell: impl Fn(&ObjectStep) -> String) -> String {
         self.step().map(cell).unwrap_or_default()
     }
 }
@@ -381,13 +381,13 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
 }
 
 /// Returns the table of a path that was already read.
-pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usize)) -> Section {
+pub(in crate::cli::retention) fn table_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Section {
     let lines = lines_of(steps, left_out);
     Section::table(&line_columns(), lines.iter())
 }
 
 /// Returns the lines of a path that was already read. `left_out`: step index and number of omitted objects.
-pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<StepLine> {
+pub(in crate::cli::retention) fn lines_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Vec<StepLine> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {
         let (holder, step) = (steps.get(place.checked_sub(1)?)?, steps.get(place)?);
@@ -410,7 +410,7 @@ pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usiz
 }
 
 fn line_columns<'a>() -> Columns<'a, &'a StepLine> {
-    let size = |title, bytes: fn(&Step) -> u64| {
+    let size = |title, bytes: fn(&ObjectStep) -> u64| {
         Column::table(title, Align::Right, move |line: &&'a StepLine| {
             line.of_step(|step| grouped(bytes(step)))
         })

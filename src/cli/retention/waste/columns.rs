@@ -1,8 +1,8 @@
 //! Columns of kinds of waste.
 
 use hprof_query::dictionary::names;
-use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
-use hprof_report::column::Target;
+use hprof_query::waste::{Example, FieldGroupBy, FieldSum, FindingPart, Waste, WasteRow};
+use hprof_report::column::CellTarget;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
@@ -13,7 +13,7 @@ use crate::cli::shared::keys::word_of;
 /// A kind of waste.
 pub(super) struct WasteLine<'a> {
     pub(super) waste: &'a Waste,
-    pub(super) row: &'a Found,
+    pub(super) row: &'a WasteRow,
     /// Number of fields shown.
     pub(super) top: Option<usize>,
 }
@@ -24,17 +24,17 @@ impl<'a> WasteLine<'a> {
     }
 }
 
-fn shown(row: &Found, top: Option<usize>) -> &[FieldSum] {
+fn shown(row: &WasteRow, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
 }
 
 /// Returns the title of the column that fields are grouped by.
-pub(super) const fn title(by: GroupBy) -> &'static str {
+pub(super) const fn title(by: FieldGroupBy) -> &'static str {
     match by {
-        GroupBy::Field => "field",
-        GroupBy::Class => "class of the field",
-        GroupBy::Loader => "loader",
-        GroupBy::Package => "package",
+        FieldGroupBy::Field => "field",
+        FieldGroupBy::Class => "class of the field",
+        FieldGroupBy::Loader => "loader",
+        FieldGroupBy::Package => "package",
     }
 }
 
@@ -50,20 +50,22 @@ pub(super) fn name(field: &FieldSum) -> String {
 }
 
 /// Returns the link of a field: the page of its declaring class; a group by package has none.
-fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
+fn target(field: &FieldSum, by: FieldGroupBy) -> Option<CellTarget> {
     match (by, &field.class, field.loader) {
-        (GroupBy::Field | GroupBy::Class, Some(class), _) => Some(Target::Class(class.to_string(), None)),
-        (GroupBy::Loader, _, Some(loader)) => Some(Target::Object(loader)),
+        (FieldGroupBy::Field | FieldGroupBy::Class, Some(class), _) => {
+            Some(CellTarget::Class(class.to_string(), None))
+        }
+        (FieldGroupBy::Loader, _, Some(loader)) => Some(CellTarget::Object(loader)),
         _ => None,
     }
 }
 
 /// Returns the page of a kind.
-fn page(row: &WasteLine<'_>) -> Option<Target> {
-    Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
+fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
+    Some(CellTarget::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
 
-pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, WasteLine<'a>> {
+pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
     let most = |row: &WasteLine<'a>| {
         let Some(field) = row.row.fields.first() else { return String::new() };
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
@@ -111,15 +113,15 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
     ])
 }
 
-pub(super) fn parts<'c>() -> Columns<'c, Part> {
+pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
     Columns::new([
-        Column::of(names::WHAT, |part: &Part| (&part.what).into()).header("what").place(4),
-        Column::of(names::OBJECTS, |part: &Part| part.count.into()).header("count").place(2),
-        Column::of(names::WASTED_BYTES, |part: &Part| part.wasted_bytes.into())
+        Column::of(names::WHAT, |part: &FindingPart| (&part.what).into()).header("what").place(4),
+        Column::of(names::OBJECTS, |part: &FindingPart| part.count.into()).header("count").place(2),
+        Column::of(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into())
             .header("wasted")
             .cell(|part| human_bytes(part.wasted_bytes))
             .place(1),
-        Column::of(names::RATIO, |part: &Part| {
+        Column::of(names::RATIO, |part: &FindingPart| {
             part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4))
         })
         .header("ratio")
@@ -162,7 +164,7 @@ pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
 
 /// A kind and one of its fields: a row of CSV, and of a table of one kind.
 pub(super) struct FlatRow<'a> {
-    pub(super) of: &'a Found,
+    pub(super) of: &'a WasteRow,
     /// `None` for a kind without fields.
     pub(super) field: Option<&'a FieldSum>,
 }
@@ -192,7 +194,7 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
 }
 
 /// Returns the columns of the fields of one kind.
-pub(super) fn of_fields<'a>(by: GroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
+pub(super) fn of_fields<'a>(by: FieldGroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
     Columns::new([
         Column::table("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
         Column::table("%", Align::Right, move |field: &&'a FieldSum| percent(field.wasted_bytes, bytes)),

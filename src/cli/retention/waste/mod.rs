@@ -5,7 +5,7 @@ mod explain;
 mod screen;
 
 use hprof_index::Quiet;
-use hprof_query::waste::{self, GroupBy, Kind, Question};
+use hprof_query::waste::{self, FieldGroupBy, WasteKind, WasteQuery};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -28,32 +28,32 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const EXAMPLE_COUNT: usize = 5;
 
 /// Values of `--group-by`.
-const GROUP_BY: &[Keyword<GroupBy>] = &[
-    ("field", GroupBy::Field, "The field that references the wasted memory"),
-    ("class", GroupBy::Class, "The class that declares that field"),
-    ("loader", GroupBy::Loader, "The class loader of that class"),
-    ("package", GroupBy::Package, "The package of that class"),
+const GROUP_BY: &[Keyword<FieldGroupBy>] = &[
+    ("field", FieldGroupBy::Field, "The field that references the wasted memory"),
+    ("class", FieldGroupBy::Class, "The class that declares that field"),
+    ("loader", FieldGroupBy::Loader, "The class loader of that class"),
+    ("package", FieldGroupBy::Package, "The package of that class"),
 ];
 
 /// Values of `--kind` and `--explain`.
-const KINDS: &[Keyword<Kind>] = &[
-    ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
-    ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
-    ("constant-arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
-    ("unused-array-ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
-    ("empty-collections", Kind::EmptyCollections, "Collections without elements"),
-    ("single-element-collections", Kind::SingleElementCollections, "Collections of one element"),
-    ("sparse-collections", Kind::SparseCollections, "Collections that need at most half of their table"),
-    ("colliding-maps", Kind::CollidingMaps, "Maps in which most entries collide"),
-    ("linked-lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    ("zero-length-arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
-    ("empty-arrays", Kind::EmptyArrays, "Arrays of nulls"),
-    ("single-element-arrays", Kind::SingleElementArrays, "Arrays of one reference"),
-    ("boxed-numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
-    ("constant-fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
-    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
-    ("duplicate-classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
-    ("unreachable", Kind::Unreachable, "Unreachable objects"),
+const KINDS: &[Keyword<WasteKind>] = &[
+    ("duplicate-strings", WasteKind::DuplicateStrings, "Strings of the same text"),
+    ("duplicate-arrays", WasteKind::DuplicateArrays, "Primitive arrays of the same content"),
+    ("constant-arrays", WasteKind::ConstantArrays, "Primitive arrays of one value"),
+    ("unused-array-ends", WasteKind::UnusedArrayEnds, "Buffers longer than what is used"),
+    ("empty-collections", WasteKind::EmptyCollections, "Collections without elements"),
+    ("single-element-collections", WasteKind::SingleElementCollections, "Collections of one element"),
+    ("sparse-collections", WasteKind::SparseCollections, "Collections that need at most half of their table"),
+    ("colliding-maps", WasteKind::CollidingMaps, "Maps in which most entries collide"),
+    ("linked-lists", WasteKind::LinkedLists, "LinkedLists instead of ArrayLists"),
+    ("zero-length-arrays", WasteKind::ZeroLengthArrays, "Arrays of length 0"),
+    ("empty-arrays", WasteKind::EmptyArrays, "Arrays of nulls"),
+    ("single-element-arrays", WasteKind::SingleElementArrays, "Arrays of one reference"),
+    ("boxed-numbers", WasteKind::BoxedNumbers, "Integers, Longs and other boxes"),
+    ("constant-fields", WasteKind::ConstantFields, "Fields with the same value in nearly all instances"),
+    ("finalizable", WasteKind::Finalizable, "Objects that wait for the finalizer"),
+    ("duplicate-classes", WasteKind::DuplicateClasses, "Classes that several class loaders define"),
+    ("unreachable", WasteKind::Unreachable, "Unreachable objects"),
 ];
 
 /// Find wasted memory
@@ -79,7 +79,7 @@ pub(crate) struct WasteArgs {
         hide_possible_values = true,
         help_heading = "Filter"
     )]
-    kind: Vec<Kind>,
+    kind: Vec<WasteKind>,
 
     /// Group rows by this key: the fields that reference wasted memory
     #[arg(
@@ -90,11 +90,11 @@ pub(crate) struct WasteArgs {
         default_value = "field",
         help_heading = "Output"
     )]
-    group_by: GroupBy,
+    group_by: FieldGroupBy,
 
     /// Explain a kind of waste: its definition, when it is harmless, and how to avoid it
     #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
-    explain: Option<Kind>,
+    explain: Option<WasteKind>,
 
     #[command(flatten)]
     top: Top,
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &WasteArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     let input = &args.input;
-    let question = Question { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
+    let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
     let (session, found) =
         Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
     let top = args.top.rows(args.output.format());
@@ -156,7 +156,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, `wasted_bytes`; of a kind \
                 without fields one row. The exit code is 1 if there are no rows.",
-        rows: columns::columns(GroupBy::Field).fields(),
+        rows: columns::columns(FieldGroupBy::Field).fields(),
         beside: columns::beside().fields(),
     }]
 }

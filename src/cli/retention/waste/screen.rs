@@ -1,6 +1,6 @@
 //! Waste as text for people.
 
-use hprof_query::waste::{GroupBy, Kind, Waste};
+use hprof_query::waste::{FieldGroupBy, Waste, WasteKind};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::{grouped, human_bytes, percent};
 
@@ -33,10 +33,10 @@ pub(super) fn headline(waste: &Waste) -> String {
 /// Returns the suggested commands, for the kinds that add most.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::of(input);
-    let mut kinds: Vec<(u64, Kind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
-    kinds.retain(|(_, kind)| *kind != Kind::Unreachable);
+    let mut kinds: Vec<(u64, WasteKind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
+    kinds.retain(|(_, kind)| *kind != WasteKind::Unreachable);
     kinds.sort_by_key(|(bytes, kind)| (std::cmp::Reverse(*bytes), *kind));
-    let step = |(_, kind): (u64, Kind)| {
+    let step = |(_, kind): (u64, WasteKind)| {
         commands.step(
             "waste",
             ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
@@ -51,7 +51,7 @@ pub(super) fn one_kind(
     session: &Session,
     output: &Output,
     waste: &Waste,
-    by: GroupBy,
+    by: FieldGroupBy,
     top: Option<usize>,
 ) -> anyhow::Result<()> {
     let Some(row) = waste.rows.first() else {

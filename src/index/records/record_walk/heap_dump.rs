@@ -2,7 +2,7 @@
 
 use hprof_parser::record::{self, Record};
 
-use super::{RecordWalk, Table};
+use super::{RecordWalk, TableAppender};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::records::search_budget::ENOUGH;
 use crate::records::top_level::{HeapDump, Segment};
@@ -14,7 +14,7 @@ const MAX_HEAP_DUMPS: usize = 1 << 16;
 
 /// Form of a heap dump: one record, or segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum HeapDumpForm {
     Single,
     Segment,
 }
@@ -30,16 +30,16 @@ enum Whole {
 
 impl RecordWalk<'_> {
     /// Adds a heap dump record and returns the offset of the next record.
-    pub(super) fn heap_dump(&mut self, record: &Record, form: Form) -> usize {
+    pub(super) fn heap_dump(&mut self, record: &Record, form: HeapDumpForm) -> usize {
         let start = record.body_offset();
-        let goes_on = self.inside && form == Form::Segment;
+        let goes_on = self.inside && form == HeapDumpForm::Segment;
         let (end, whole) = match form {
-            Form::Single => self.single_end(record),
-            Form::Segment => self.segment_end(record),
+            HeapDumpForm::Single => self.single_end(record),
+            HeapDumpForm::Segment => self.segment_end(record),
         };
         if start >= end {
             self.contents.empty_segments += 1;
-            if form == Form::Single {
+            if form == HeapDumpForm::Single {
                 return end;
             }
         }
@@ -49,17 +49,17 @@ impl RecordWalk<'_> {
                 dumps.pop();
                 self.contents.more_heap_dumps += 1;
             }
-            let ended = form == Form::Single && whole == Whole::Yes;
+            let ended = form == HeapDumpForm::Single && whole == Whole::Yes;
             let open = whole == Whole::Open;
             let time_us = record.time_us;
             dumps.push(HeapDump { segments: Vec::new(), time_us, ended, open, broken: false });
         }
-        self.inside = form == Form::Segment;
+        self.inside = form == HeapDumpForm::Segment;
         if start < end
             && let Some(dump) = dumps.last_mut()
         {
             let Self { allowance, no_memory, .. } = self;
-            Table { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
+            TableAppender { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
         }
         end
     }

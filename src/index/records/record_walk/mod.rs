@@ -11,9 +11,9 @@ use std::cell::OnceCell;
 use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{FormatError, Header};
 
-use heap_dump::Form;
+use heap_dump::HeapDumpForm;
 
-use super::search_budget::Search;
+use super::search_budget::HeapDumpSearch;
 use super::top_level::{Contents, RecordLocation};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
         inside: false,
         doubtful: None,
         consumed: false,
-        search: Search::new(bytes, header),
+        search: HeapDumpSearch::new(bytes, header),
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -58,7 +58,7 @@ struct RecordWalk<'a> {
     doubtful: Option<Record>,
     /// `true` if the last record read extends to the end of the file because no other record was found.
     consumed: bool,
-    search: Search<'a>,
+    search: HeapDumpSearch<'a>,
     /// Number of problems that are not listed.
     unlisted: u64,
     /// Damage by a text-mode transfer, once it was searched for.
@@ -66,12 +66,12 @@ struct RecordWalk<'a> {
 }
 
 /// Appends to a table, and records a failure to grow.
-struct Table<'w> {
+struct TableAppender<'w> {
     allowance: &'w Allowance,
     no_memory: &'w mut Option<NoMemory>,
 }
 
-impl Table<'_> {
+impl TableAppender<'_> {
     fn push<T>(&mut self, table: &mut Vec<T>, row: T) {
         if let Err(error) = self.allowance.push(table, row) {
             *self.no_memory = Some(error);
@@ -183,11 +183,11 @@ impl RecordWalk<'_> {
     fn take(&mut self, record: &Record) -> usize {
         let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         if next.is_some_and(|next| self.is_misnamed_segment(record, next)) {
-            return self.misnamed(record, Form::Segment);
+            return self.misnamed(record, HeapDumpForm::Segment);
         }
         match record.tag {
-            tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
-            tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
+            tag::HEAP_DUMP => return self.heap_dump(record, HeapDumpForm::Single),
+            tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, HeapDumpForm::Segment),
             // It has no body: the records after it are more reliable than its length.
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
@@ -222,7 +222,7 @@ impl RecordWalk<'_> {
         let place = |id| RecordLocation { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
         let Self { contents, allowance, no_memory, .. } = self;
-        let mut kept = Table { allowance, no_memory };
+        let mut kept = TableAppender { allowance, no_memory };
         match record.tag {
             tag::STRING => {
                 self.reader.string(record).map(|(id, _)| kept.push(&mut contents.strings, place(id)))
@@ -323,7 +323,11 @@ impl RecordWalk<'_> {
             return len;
         }
         if let Some(end) = heap_end {
-            let form = if self.inside || self.is_segment(end) { Form::Segment } else { Form::Single };
+            let form = if self.inside || self.is_segment(end) {
+                HeapDumpForm::Segment
+            } else {
+                HeapDumpForm::Single
+            };
             return self.misnamed(record, form);
         }
         if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
@@ -340,7 +344,7 @@ impl RecordWalk<'_> {
     }
 
     /// Reads a record as a heap dump although its tag is different.
-    fn misnamed(&mut self, record: &Record, form: Form) -> usize {
+    fn misnamed(&mut self, record: &Record, form: HeapDumpForm) -> usize {
         let text = format!("record {:#04x} contains heap sub-records; read as a heap dump", record.tag);
         self.mislabelled(record, text);
         self.heap_dump(record, form)

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::compare::names;
-use crate::dominators::holder;
+use crate::compare::stable_names;
+use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reference_kind::ReferenceKind;
@@ -42,7 +42,7 @@ pub(super) fn special(
     for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {
         // Virtual threads usually have no name.
         if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
-            special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
+            special.insert(thread.0, vias.number(Via::Thread(stable_names::masked(&name).into())));
         }
     }
     special
@@ -80,7 +80,7 @@ pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, Ref
             let is_inside = tree.position(holder).is_some_and(|at| tree.dominates(position, at));
             !is_inside && !graph.objects.class(holder).is_some_and(|class| is_thread.contains(class))
         };
-        if let Some((holder, kind)) = holder::holder(edges, object, counts)
+        if let Some((holder, kind)) = holder_field::holder(edges, object, counts)
             && matches!(kind, ReferenceKind::Field { .. } | ReferenceKind::Static(_) | ReferenceKind::Slot(_))
         {
             adopted.insert(object.0, (holder, kind));

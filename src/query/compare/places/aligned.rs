@@ -8,11 +8,11 @@ use crate::compare::Change;
 use hprof_parser::ObjectId;
 
 use super::labels::{Label, Pool, Via};
-use super::{Place, Places};
+use super::{DumpPlace, DumpPlaces};
 
 /// Objects of one dump at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct PlaceFigures {
     /// Number of objects at the place.
     pub objects: u64,
     /// Retained size of the objects.
@@ -21,7 +21,7 @@ pub struct Figures {
     pub example: ObjectId,
 }
 
-impl Figures {
+impl PlaceFigures {
     /// Adds the figures of two places that are merged.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
@@ -43,7 +43,7 @@ pub struct Aligned {
     pub(super) label_of: Vec<u32>,
     pub(super) labels: Vec<Label>,
     /// Figures by dump and place.
-    pub(super) figures: Vec<Vec<Figures>>,
+    pub(super) figures: Vec<Vec<PlaceFigures>>,
     /// Bytes of the reachable objects of each dump.
     pub reachable_bytes: Vec<u64>,
     /// By place: its children.
@@ -57,30 +57,30 @@ pub struct Aligned {
 impl Aligned {
     /// Aligns the places of dumps by labels. Values of maps are at one place unless their keys are informative
     /// ([`Self::telling`]).
-    pub fn new(dumps: &[impl Borrow<Places>]) -> Self {
+    pub fn new(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         let whole = Self::with_all_keys(dumps);
         whole.telling().map_or(whole, |(telling, _)| telling)
     }
 
     /// Like [`Self::new`], with all keys of the places, regardless of their number.
-    pub fn with_all_keys(dumps: &[impl Borrow<Places>]) -> Self {
+    pub fn with_all_keys(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         for dump in dumps.iter().map(Borrow::borrow) {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
-            let mut figures = vec![Figures::default(); aligned.parents.len()];
+            let mut figures = vec![PlaceFigures::default(); aligned.parents.len()];
             let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
-                let Place { parent, label, objects, retained_bytes, is_nesting, example } = *place;
+                let DumpPlace { parent, label, objects, retained_bytes, is_nesting, example } = *place;
                 let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
                 let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
                 let number = aligned.number(&mut known, parent, label);
                 number_of.push(number);
                 aligned.mark_nesting(number, is_nesting);
-                figures.resize(aligned.parents.len(), Figures::default());
+                figures.resize(aligned.parents.len(), PlaceFigures::default());
                 if let Some(place) = figures.get_mut(number as usize) {
-                    *place = Figures { objects, retained_bytes, example };
+                    *place = PlaceFigures { objects, retained_bytes, example };
                 }
             }
             aligned.figures.push(figures);
@@ -88,7 +88,7 @@ impl Aligned {
             aligned.hides_values |= dump.hides_values;
         }
         for figures in &mut aligned.figures {
-            figures.resize(aligned.parents.len(), Figures::default());
+            figures.resize(aligned.parents.len(), PlaceFigures::default());
         }
         aligned.labels = labels.all;
         aligned.linked()
@@ -140,13 +140,13 @@ impl Aligned {
     }
 
     /// Returns the figures of a place in one dump.
-    pub fn figures(&self, dump: usize, place: u32) -> Figures {
+    pub fn figures(&self, dump: usize, place: u32) -> PlaceFigures {
         let figures = self.figures.get(dump).and_then(|figures| figures.get(place as usize));
         figures.copied().unwrap_or_default()
     }
 
     /// Returns the figures of a place in the first and the last dump.
-    pub(super) fn ends(&self, place: u32) -> (Figures, Figures) {
+    pub(super) fn ends(&self, place: u32) -> (PlaceFigures, PlaceFigures) {
         (self.figures(0, place), self.figures(self.dumps().saturating_sub(1), place))
     }
 

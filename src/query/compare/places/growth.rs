@@ -21,7 +21,7 @@ const MAJORITY: u64 = 70;
 /// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
 /// growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
-    Search::new(aligned, least, |_| true).run()
+    GrowthSearch::new(aligned, least, |_| true).run()
 }
 
 /// Like [`explained`], for growth of one kind only.
@@ -31,7 +31,7 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
             (0..aligned.dumps()).map(|dump| aligned.figures(dump, place).retained_bytes).collect();
         Growth::of(&figures) == Some(growth)
     };
-    Search::new(aligned, least, is_it).run()
+    GrowthSearch::new(aligned, least, is_it).run()
 }
 
 /// The explanation of the change of a place.
@@ -75,7 +75,7 @@ impl Moved {
     }
 }
 
-struct Search<'a> {
+struct GrowthSearch<'a> {
     aligned: &'a Aligned,
     /// By place: `true` if it has growth of its own to explain. If not, only places below it have.
     is_kind: Vec<bool>,
@@ -85,7 +85,7 @@ struct Search<'a> {
     moved: Vec<Moved>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> GrowthSearch<'a> {
     fn new(aligned: &'a Aligned, least: u64, is_kind: impl Fn(u32) -> bool) -> Self {
         Self {
             aligned,

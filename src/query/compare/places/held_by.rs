@@ -19,7 +19,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::objects::reader::{ObjectReader, Record, Slot};
+use hprof_index::objects::reader::{FieldSlot, ObjectReader, Record};
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_parser::{BasicType, ObjectId};
@@ -56,7 +56,7 @@ pub(super) enum HeldBy {
 pub(super) struct Slots<'a> {
     /// By class number: start of its fields in `all`, and their number.
     of_class: Vec<(u32, u32)>,
-    all: Vec<Slot<'a>>,
+    all: Vec<FieldSlot<'a>>,
 }
 
 impl<'a> Slots<'a> {
@@ -76,7 +76,7 @@ impl<'a> Slots<'a> {
 
     /// Returns the fields of the instances of a class.
     #[inline]
-    pub(super) fn of(&self, class: ClassNumber) -> &[Slot<'a>] {
+    pub(super) fn of(&self, class: ClassNumber) -> &[FieldSlot<'a>] {
         let (start, count) = self.of_class.get(class.0 as usize).copied().unwrap_or_default();
         let start = start as usize;
         self.all.get(start..start.saturating_add(count as usize)).unwrap_or_default()

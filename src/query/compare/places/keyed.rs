@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Collections, Forms, Kind};
+use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::{Bits, ObjectReader};
 use crate::sorting::SortRows;
@@ -44,7 +44,7 @@ pub(super) fn keys(
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
     let is_map = |class: &ClassNumber| {
-        forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && of.wraps.is_none())
+        forms.of_class(*class).is_some_and(|of| of.kind == CollectionKind::Map && of.wraps.is_none())
     };
     let maps: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_map).collect();
     let maps = ClassSet::of(summary, &maps).all_objects(graph);

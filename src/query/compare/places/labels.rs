@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::compare::names;
+use crate::compare::stable_names;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
@@ -96,7 +96,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
 }
 
 /// Numbers of the holding references of a dump's objects, and of its class names.
-pub(super) struct Numbers {
+pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
     /// Class names without the parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
@@ -120,14 +120,14 @@ pub(super) const STACK: u32 = 2;
 /// Number of [`Via::Value`].
 pub(super) const VALUE: u32 = 3;
 
-impl Numbers {
+impl LabelNumbers {
     pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
         let mut vias = Pool::new();
         for via in [Via::Unknown, Via::Key, Via::Stack, Via::Value] {
             vias.number(via);
         }
         let mut classes: Pool<Arc<str>> = Pool::new();
-        let mut stems = names::Stems::default();
+        let mut stems = stable_names::Stems::default();
         let of_class: Vec<u32> = summary
             .classes()
             .iter()

@@ -35,14 +35,14 @@ use std::io;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-pub use aligned::{Aligned, Figures};
-pub use change::{Changes, MapAbove, Row as PlaceChange, least_of};
+pub use aligned::{Aligned, PlaceFigures};
+pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct DumpPlace {
     /// Index of the parent place; `None` at the top.
     pub parent: Option<u32>,
     /// Index of its label.
@@ -60,9 +60,9 @@ pub struct Place {
 
 /// The places of one dump. They do not borrow from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct DumpPlaces {
     /// Places; each comes after its parent.
-    pub places: Vec<Place>,
+    pub places: Vec<DumpPlace>,
     /// Labels of the places.
     pub labels: Vec<Label>,
     /// Bytes of all reachable objects.
@@ -75,7 +75,7 @@ pub struct Places {
     pub hides_values: bool,
 }
 
-impl Places {
+impl DumpPlaces {
     /// Finds the places of a dump; `bytes` are the dump's ([`Heap::bytes`]).
     ///
     /// # Errors

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::aligned::{Aligned, Figures};
+use super::aligned::{Aligned, PlaceFigures};
 use super::growth::is_most;
 use super::keyed::{MAX_KEYS, least};
 use super::labels::{Label, Pool, Via};
-use crate::compare::names;
+use crate::compare::stable_names;
 use crate::sorting::SortRows;
 
 /// Maximum number of names shown regardless of what is under them.
@@ -28,7 +28,7 @@ const FEW: usize = 3;
 
 /// Keys of one place.
 #[derive(Default)]
-struct Keys {
+struct PlaceKeys {
     /// By key and dump: number of objects and retained size.
     of: FxHashMap<Arc<str>, Vec<(u64, u64)>>,
     /// By dump: retained size of values whose keys were not read.
@@ -36,7 +36,7 @@ struct Keys {
 }
 
 /// Places that are merged into one.
-struct Group {
+struct MergedPlace {
     parent: Option<usize>,
     label: u32,
     members: Vec<u32>,
@@ -58,7 +58,7 @@ impl Aligned {
             _ => labels.number(label.clone()),
         };
         let unkeyed: Vec<u32> = self.labels.iter().map(&mut without_key).collect();
-        let groups = Groups::of(self, &unkeyed, &labels.all);
+        let groups = PlaceMerger::of(self, &unkeyed, &labels.all);
         Some(groups.joined(labels.all))
     }
 
@@ -68,12 +68,12 @@ impl Aligned {
     }
 
     /// Returns the keys of the values at places below one; `None` if none has a key.
-    fn keys_of(&self, below: &[u32]) -> Option<Keys> {
+    fn keys_of(&self, below: &[u32]) -> Option<PlaceKeys> {
         let has_key = |place: &u32| matches!(self.label(*place).via, Via::ValueOf(_));
         if !below.iter().any(has_key) {
             return None;
         }
-        let mut keys = Keys { others: vec![0; self.dumps()], ..Keys::default() };
+        let mut keys = PlaceKeys { others: vec![0; self.dumps()], ..PlaceKeys::default() };
         for place in below {
             let figures = (0..self.dumps()).map(|dump| self.figures(dump, *place));
             match &self.label(*place).via {
@@ -97,14 +97,14 @@ impl Aligned {
 }
 
 /// Merging of places, from the top down.
-struct Groups<'a> {
+struct PlaceMerger<'a> {
     aligned: &'a Aligned,
     /// By label number: number of the label without its key.
     unkeyed: &'a [u32],
     /// By label number: `true` if it names only JDK classes.
     is_of_jdk: Vec<bool>,
     /// Groups; each comes after its parent.
-    all: Vec<Group>,
+    all: Vec<MergedPlace>,
     /// By divided group: number of groups before.
     before: Vec<usize>,
     /// Group of each place.
@@ -115,7 +115,7 @@ struct Groups<'a> {
     is_nesting: Vec<bool>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> PlaceMerger<'a> {
     fn of(aligned: &'a Aligned, unkeyed: &'a [u32], labels: &[Label]) -> Self {
         let mut groups = Self {
             aligned,
@@ -129,7 +129,11 @@ impl<'a> Groups<'a> {
         };
         for place in &aligned.top {
             let group = groups.all.len();
-            groups.all.push(Group { parent: None, label: groups.label_of(*place), members: Vec::new() });
+            groups.all.push(MergedPlace {
+                parent: None,
+                label: groups.label_of(*place),
+                members: Vec::new(),
+            });
             groups.put(*place, group);
         }
         let mut left = aligned.parents.len().saturating_mul(MAX_VISITS);
@@ -240,7 +244,7 @@ impl<'a> Groups<'a> {
         for (place, label) in below {
             let at = *known.entry(label).or_insert(self.all.len());
             if at == self.all.len() {
-                self.all.push(Group { parent: Some(group), label, members: Vec::new() });
+                self.all.push(MergedPlace { parent: Some(group), label, members: Vec::new() });
             }
             self.put(place, at);
         }
@@ -249,20 +253,20 @@ impl<'a> Groups<'a> {
 
     /// Returns the figures of one dump at the places of a group. Places nested in another place of the group are
     /// counted there.
-    fn figures(&self, dump: usize, group: &Group) -> Figures {
+    fn figures(&self, dump: usize, group: &MergedPlace) -> PlaceFigures {
         let figures = group.members.iter().map(|place| {
             let figures = self.aligned.figures(dump, *place);
             let mut above = std::iter::successors(self.parent(*place), |place| self.parent(*place));
             let is_in = !self.nested.is_empty() && above.any(|above| self.group(above) == self.group(*place));
-            Figures { retained_bytes: if is_in { 0 } else { figures.retained_bytes }, ..figures }
+            PlaceFigures { retained_bytes: if is_in { 0 } else { figures.retained_bytes }, ..figures }
         });
-        figures.fold(Figures::default(), Figures::plus)
+        figures.fold(PlaceFigures::default(), PlaceFigures::plus)
     }
 
     /// Returns the places of the groups, in the order of the first place of each, and for each original place its new
     /// index.
     fn joined(self, labels: Vec<Label>) -> (Aligned, Vec<u32>) {
-        let first = |group: &Group| group.members.iter().min().copied().unwrap_or(u32::MAX);
+        let first = |group: &MergedPlace| group.members.iter().min().copied().unwrap_or(u32::MAX);
         // The first place of a group comes before the first of each group below it.
         let mut order: Vec<(u32, usize)> = self.all.iter().map(first).zip(0..).collect();
         order.sort_unstable();
@@ -302,7 +306,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Keys {
+impl PlaceKeys {
     /// Returns the informative keys; `least` is the minimum retained size of a map in each dump for its keys to be
     /// read.
     fn telling(&self, least: &[u64]) -> FxHashSet<Arc<str>> {
@@ -310,7 +314,7 @@ impl Keys {
         if self.of.len() > MAX_KEYS || !self.are_known(least) || !self.stay() {
             return none;
         }
-        let masked: FxHashSet<String> = self.of.keys().map(|key| names::unnumbered(key)).collect();
+        let masked: FxHashSet<String> = self.of.keys().map(|key| stable_names::unnumbered(key)).collect();
         // Numbered things are not names.
         if self.of.len() <= HANDFUL && masked.len() * 2 > self.of.len() {
             return self.of.keys().cloned().collect();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::dominators::class_counts;
-use crate::objects::collections::{Forms, Kind};
+use crate::dominators::class_pass;
+use crate::objects::collections::{CollectionKind, Forms};
 use crate::objects::label::Labels;
-use crate::objects::reader::{ObjectReader, Slot};
+use crate::objects::reader::{FieldSlot, ObjectReader};
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -19,9 +19,9 @@ use hprof_index::{Heap, ObjectGraph};
 use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
-use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
+use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
-use super::{Place, Places};
+use super::{DumpPlace, DumpPlaces};
 
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
@@ -35,7 +35,7 @@ const MAX_OPEN: usize = 1 << 20;
 
 /// An object that contains the current position; for objects in a row at one place, the first.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenObject {
     depth: u32,
     place: u32,
     class: u32,
@@ -55,7 +55,7 @@ struct Open {
 
 /// Destination of an object.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct Destination {
     place: u32,
     role: Role,
     /// `true` if it counts as an object of the place.
@@ -64,7 +64,7 @@ struct Step {
 
 /// A place under construction.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct PlaceNode {
     parent: u32,
     via: u32,
     /// Number of the class name, doubled, plus 1 for class objects.
@@ -72,7 +72,7 @@ struct Node {
     depth: u32,
     is_of_jdk: bool,
     /// Kind of collection of its objects.
-    kind: Option<Kind>,
+    kind: Option<CollectionKind>,
     is_nesting: bool,
     /// Number of open objects of the place since the last object that counts elsewhere.
     open: u32,
@@ -84,20 +84,20 @@ struct Node {
 }
 
 /// Finds the places of a dump.
-pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Places> {
+pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<DumpPlaces> {
     let summary = heap.summary();
     let objects = ObjectReader::new(summary, graph, bytes);
     let slots = Slots::new(summary);
     let holders = Holders::new(&objects, &slots)?;
     let forms = Arc::new(Forms::new(&objects));
-    let mut numbers = Numbers::new(summary, &slots);
+    let mut numbers = LabelNumbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);
     let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
     let edges = Edges::new(summary, graph, bytes);
     let adopted = adopted(&edges);
-    let mut builder = Builder {
+    let mut builder = PlaceBuilder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
         graph,
@@ -118,30 +118,30 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         adoptions: Vec::new(),
         is_cut: false,
     };
-    let look_up = |object: ObjectIndex, class| Found { object: object.0, class, by: holders.of(object) };
-    class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+    let look_up = |object: ObjectIndex, class| LookedUp { object: object.0, class, by: holders.of(object) };
+    class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
         builder.object(depth, found, bytes);
     });
     builder.close(0);
-    Ok(Places { hides_values: heap.hides_values(), ..builder.finish() })
+    Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
 }
 
 /// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct LookedUp {
     object: u32,
     class: u32,
     by: HeldBy,
 }
 
-impl Default for Found {
+impl Default for LookedUp {
     fn default() -> Self {
         Self { object: NONE, class: NONE, by: HeldBy::Unknown }
     }
 }
 
 /// State of the pass.
-struct Builder<'a> {
+struct PlaceBuilder<'a> {
     summary: &'a Summary,
     java_lang_class: u32,
     graph: &'a ObjectGraph,
@@ -149,16 +149,16 @@ struct Builder<'a> {
     traits: Vec<Trait>,
     slots: &'a Slots<'a>,
     holders: &'a Holders,
-    numbers: Numbers,
+    numbers: LabelNumbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
     keys: FxHashMap<u32, u32>,
     /// Threads and roots, with the number of their [`Via`].
     special: FxHashMap<u32, u32>,
     adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
-    nodes: Vec<Node>,
+    nodes: Vec<PlaceNode>,
     /// Places by parent, holding reference, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
-    open: Vec<Open>,
+    open: Vec<OpenObject>,
     bytes: u64,
     /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
     /// above.
@@ -180,9 +180,9 @@ struct Above {
     role: Role,
 }
 
-impl Builder<'_> {
+impl PlaceBuilder<'_> {
     /// Processes the next object of the pass.
-    fn object(&mut self, depth: u32, found: Found, bytes: u64) {
+    fn object(&mut self, depth: u32, found: LookedUp, bytes: u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -223,7 +223,7 @@ impl Builder<'_> {
             self.is_cut |= is_full;
             return;
         }
-        self.open.push(Open {
+        self.open.push(OpenObject {
             depth,
             place: step.place,
             class: found.class,
@@ -240,7 +240,7 @@ impl Builder<'_> {
     /// Closes the objects at this depth and below.
     fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
-            let Open { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
+            let OpenObject { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
             let all = self.bytes.saturating_sub(before);
             let own = all.saturating_sub(self.moved.saturating_sub(moved_before));
             let is_moved = is_adopted || matches!(role, Role::Class(_));
@@ -283,7 +283,7 @@ impl Builder<'_> {
     }
 
     /// Returns the destination of an object dominated by `above`, which is `None` at the top.
-    fn step(&mut self, above: Option<Above>, found: Found) -> Step {
+    fn step(&mut self, above: Option<Above>, found: LookedUp) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
@@ -294,7 +294,7 @@ impl Builder<'_> {
         if let Some(above) = above
             && class_object.is_none()
         {
-            let same = |role, counts| Step { place: above.place, role, counts };
+            let same = |role, counts| Destination { place: above.place, role, counts };
             match above.role {
                 Role::Beyond => return same(Role::Beyond, false),
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
@@ -331,17 +331,17 @@ impl Builder<'_> {
         let parent = above.map_or(NONE, |above| above.place);
         if parent != NONE && self.open.len() >= MAX_OPEN {
             self.is_cut = true;
-            return Step { place: parent, role: Role::Beyond, counts: false };
+            return Destination { place: parent, role: Role::Beyond, counts: false };
         }
         match self.node(parent, via, class, is_of_jdk, of_class.kind) {
-            Some(place) => Step { place, role, counts: true },
+            Some(place) => Destination { place, role, counts: true },
             // There is a place above, or there would have been space for one.
-            None => Step { place: parent, role: Role::Beyond, counts: false },
+            None => Destination { place: parent, role: Role::Beyond, counts: false },
         }
     }
 
     /// Returns the field of its dominator that refers to an object.
-    fn slot(&self, above: Above, found: Found) -> Option<Slot<'_>> {
+    fn slot(&self, above: Above, found: LookedUp) -> Option<FieldSlot<'_>> {
         let slots = self.slots.of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
@@ -352,18 +352,18 @@ impl Builder<'_> {
     }
 
     /// Returns whether a field declared by a class of the JDK refers to an object.
-    fn is_field_of_jdk(&self, above: Above, found: Found) -> bool {
+    fn is_field_of_jdk(&self, above: Above, found: LookedUp) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
 
     /// Returns the kind of collection of the objects at the place of `above`.
-    fn kind_of(&self, above: Above) -> Option<Kind> {
+    fn kind_of(&self, above: Above) -> Option<CollectionKind> {
         self.nodes.get(above.place as usize).and_then(|node| node.kind)
     }
 
     /// Returns the number of the reference by which an object is held.
-    fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
+    fn via(&self, above: Option<Above>, found: LookedUp, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
@@ -375,11 +375,11 @@ impl Builder<'_> {
             return *key;
         }
         let via = self.via_of(above, found, of_class);
-        if via == UNKNOWN && self.kind_of(above) == Some(Kind::Map) { VALUE } else { via }
+        if via == UNKNOWN && self.kind_of(above) == Some(CollectionKind::Map) { VALUE } else { via }
     }
 
     /// Returns the number of the dominator's reference by which an object is held.
-    fn via_of(&self, above: Above, found: Found, of_class: Trait) -> u32 {
+    fn via_of(&self, above: Above, found: LookedUp, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
         {
@@ -397,7 +397,7 @@ impl Builder<'_> {
             Role::Class(of) => self.numbers.static_field(of, field),
             Role::Part => {
                 let is_key = self.slots.of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
-                if is_key && self.kind_of(above) != Some(Kind::Set) { KEY } else { UNKNOWN }
+                if is_key && self.kind_of(above) != Some(CollectionKind::Set) { KEY } else { UNKNOWN }
             }
             Role::Plain | Role::Collection | Role::Wrapper(_) => self.numbers.field(class, field),
             Role::Beyond => UNKNOWN,
@@ -411,7 +411,7 @@ impl Builder<'_> {
         via: u32,
         class: u32,
         is_of_jdk: bool,
-        kind: Option<Kind>,
+        kind: Option<CollectionKind>,
     ) -> Option<u32> {
         if let Some(open) = self.open.last()
             && open.place == parent
@@ -447,7 +447,7 @@ impl Builder<'_> {
         via: u32,
         class: u32,
         is_of_jdk: bool,
-        kind: Option<Kind>,
+        kind: Option<CollectionKind>,
     ) -> Option<u32> {
         let depth = self.nodes.get(parent as usize).map_or(0, |above| above.depth + 1);
         let number = u32::try_from(self.nodes.len()).ok()?;
@@ -456,7 +456,7 @@ impl Builder<'_> {
             self.is_cut = true;
             return None;
         }
-        self.nodes.push(Node {
+        self.nodes.push(PlaceNode {
             parent,
             via,
             class,
@@ -476,7 +476,7 @@ impl Builder<'_> {
     /// Returns the place above that has the same label: objects nested in similar ones are there. Labels of JDK classes
     /// recur in any program; they are the same place only if nothing but JDK classes is between.
     fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
-        let label_is_of_jdk = |node: &Node| {
+        let label_is_of_jdk = |node: &PlaceNode| {
             let via = self.numbers.vias.all.get(node.via as usize);
             node.is_of_jdk && via.is_none_or(Via::is_of_jdk)
         };
@@ -506,7 +506,12 @@ impl Builder<'_> {
 
     /// Returns the destination of an object that is referenced by a stack besides the field that is considered its
     /// holder. `None` if it is not such an object, or if its dominator holds it by a field.
-    fn adopted_step(&mut self, above: Option<Above>, found: Found, adoptions: usize) -> Option<Step> {
+    fn adopted_step(
+        &mut self,
+        above: Option<Above>,
+        found: LookedUp,
+        adoptions: usize,
+    ) -> Option<Destination> {
         if above.is_some() && found.by != HeldBy::Stack {
             return None;
         }
@@ -519,7 +524,7 @@ impl Builder<'_> {
                 position(statics.map(|(field, ..)| field == name))
             }
             (ReferenceKind::Field { name, class: declared }, _) => {
-                let is_it = |slot: &Slot<'_>| {
+                let is_it = |slot: &FieldSlot<'_>| {
                     let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
                     slot.name == name && declares == Some(declared)
                 };
@@ -527,7 +532,7 @@ impl Builder<'_> {
             }
             _ => HeldBy::Unknown,
         };
-        Some(self.step(Some(above), Found { by, ..found }))
+        Some(self.step(Some(above), LookedUp { by, ..found }))
     }
 
     /// Returns the place of an object, independently of the current position.
@@ -545,7 +550,7 @@ impl Builder<'_> {
         let mut above: Option<Above> = None;
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
-            let found = Found { object: object.0, class, by: self.holders.of(object) };
+            let found = LookedUp { object: object.0, class, by: self.holders.of(object) };
             let adopted = self.adopted_step(above, found, adoptions);
             let step = adopted.unwrap_or_else(|| self.step(above, found));
             above = Some(Above { place: step.place, class, role: step.role });
@@ -553,7 +558,7 @@ impl Builder<'_> {
         above
     }
 
-    fn finish(mut self) -> Places {
+    fn finish(mut self) -> DumpPlaces {
         for (place, bytes) in std::mem::take(&mut self.adoptions) {
             let mut at = place;
             while let Some(node) = self.nodes.get_mut(at as usize) {
@@ -564,7 +569,7 @@ impl Builder<'_> {
         let Self { numbers, nodes, graph, is_cut, .. } = self;
         let mut labels: Pool<(u32, u32)> = Pool::new();
         let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
-        let places = nodes.iter().map(|node| Place {
+        let places = nodes.iter().map(|node| DumpPlace {
             parent: Some(node.parent).filter(|parent| *parent != NONE),
             label: labels.number((node.via, node.class)),
             objects: node.objects,
@@ -578,7 +583,7 @@ impl Builder<'_> {
             class: numbers.classes.all.get((*class / 2) as usize).cloned(),
             is_class_object: *class != NONE && class % 2 == 1,
         };
-        Places {
+        DumpPlaces {
             places,
             labels: labels.all.iter().map(label).collect(),
             reachable_bytes: graph.tree.reachable_bytes(),

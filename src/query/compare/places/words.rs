@@ -14,7 +14,7 @@ const MAX_KEYS_APART: usize = 4;
 
 /// Display of map keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keys {
+enum KeyDisplay {
     Shown,
     Hidden,
 }
@@ -30,13 +30,13 @@ impl Aligned {
         self.words(place, simple, self.shown()).join(ARROW)
     }
 
-    fn shown(&self) -> Keys {
-        if self.hides_values { Keys::Hidden } else { Keys::Shown }
+    fn shown(&self) -> KeyDisplay {
+        if self.hides_values { KeyDisplay::Hidden } else { KeyDisplay::Shown }
     }
 
     /// Like [`Self::text`], with `{*}` for keys, which are contents of the heap.
     pub fn text_without_keys(&self, place: u32) -> String {
-        self.words(place, simple, Keys::Hidden).join(ARROW)
+        self.words(place, simple, KeyDisplay::Hidden).join(ARROW)
     }
 
     /// Returns the keys of a place, from the top.
@@ -51,7 +51,7 @@ impl Aligned {
     /// Returns a place on one line, first as [`Aligned::text`] does, then without some keys or all: in comparison with
     /// another dump, keys that are not names are omitted.
     pub fn spellings(&self, place: u32) -> Vec<String> {
-        let words = self.words(place, simple, Keys::Shown);
+        let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();
         for place in self.path(place) {
             let Via::ValueOf(key) = &self.label(place).via else { continue };
@@ -69,7 +69,7 @@ impl Aligned {
         (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
     }
 
-    fn words(&self, place: u32, short: fn(&str) -> &str, keys: Keys) -> Vec<String> {
+    fn words(&self, place: u32, short: fn(&str) -> &str, keys: KeyDisplay) -> Vec<String> {
         let path: Vec<&Label> = self.path(place).into_iter().map(|place| self.label(place)).collect();
         let mut words = Vec::new();
         for (at, label) in path.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Aligned {
                 Via::Field { class, name } => words.push(format!("{}.{name}", short(class))),
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),
-                Via::ValueOf(_) if keys == Keys::Hidden => words.push("{*}".to_owned()),
+                Via::ValueOf(_) if keys == KeyDisplay::Hidden => words.push("{*}".to_owned()),
                 Via::ValueOf(key) => words.push(format!("{{{key}}}")),
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),

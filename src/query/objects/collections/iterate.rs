@@ -4,7 +4,7 @@
 
 use hprof_parser::{BasicType, ObjectId, be_value};
 
-use super::known::{Form, Nulls};
+use super::known::{CollectionForm, Nulls};
 use super::{Entry, NULL};
 use crate::objects::reader::{Bits, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -25,21 +25,21 @@ pub(super) fn entries<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     object: ObjectIndex,
     class: ClassNumber,
-    form: Form,
+    form: CollectionForm,
 ) -> Entries<'o> {
     let fields = objects.fields_of(object, class);
     let field = move |name: &str| fields?.value(name);
     let number = move |name: &str| usize::try_from(field(name)?.integer()?).ok();
     match form {
-        Form::Array { array, size } => {
+        CollectionForm::Array { array, size } => {
             let most = size.map_or(usize::MAX, |size| number(size).unwrap_or(0));
             Box::new(ids(objects, field(array)).take(most).map(|id| value(reference(id))))
         }
-        Form::Scattered(array) => {
+        CollectionForm::Scattered(array) => {
             let there = ids(objects, field(array)).filter(|id| !id.is_null());
             Box::new(there.map(|id| value(reference(id))))
         }
-        Form::Ring => {
+        CollectionForm::Ring => {
             let (head, tail) = (number("head").unwrap_or(0), number("tail").unwrap_or(0));
             let array = field("elements");
             let before = if head <= tail { 0 } else { tail };
@@ -47,7 +47,7 @@ pub(super) fn entries<'o, 'a>(
                 ids(objects, array).skip(head).take(if head <= tail { tail - head } else { usize::MAX });
             Box::new(first.chain(ids(objects, array).take(before)).map(|id| value(reference(id))))
         }
-        Form::Linked { first, next, item, nulls, .. } => {
+        CollectionForm::Linked { first, next, item, nulls, .. } => {
             let without = usize::from(nulls == Nulls::FirstIsNone);
             // `head` of a ConcurrentLinkedDeque is not always the first node.
             let start = match nulls {
@@ -59,7 +59,7 @@ pub(super) fn entries<'o, 'a>(
             let items = nodes.filter_map(move |node| objects.field(node, item));
             Box::new(items.filter(move |item| item.bits != 0 || nulls != Nulls::None).map(value))
         }
-        Form::Buckets { table, key, value, .. } => {
+        CollectionForm::Buckets { table, key, value, .. } => {
             let most = objects.graph.objects.len();
             // The table to which a ConcurrentHashMap moves its entries. The node that replaces moved ones has no value.
             let moved = field("nextTable");
@@ -72,7 +72,7 @@ pub(super) fn entries<'o, 'a>(
             let of_null = of_null.filter_map(move |node| entry(objects, node, key, value));
             Box::new(entries.chain(of_null))
         }
-        Form::Segments => {
+        CollectionForm::Segments => {
             let segments = ids(objects, field("segments"));
             let segments = segments.filter_map(|id| objects.graph.objects.addresses.index_of(id));
             let tables = segments.map(|segment| objects.field(segment, "table"));
@@ -83,44 +83,44 @@ pub(super) fn entries<'o, 'a>(
                 left > 0
             }))
         }
-        Form::Chained => {
+        CollectionForm::Chained => {
             let nodes = chain(objects, field("head"), "after");
             Box::new(nodes.filter_map(move |node| {
                 Some(Entry { key: Some(objects.field(node, "key")?), value: objects.field(node, "value")? })
             }))
         }
-        Form::Pairs { table, .. } => {
+        CollectionForm::Pairs { table, .. } => {
             let there = pairs(objects, field(table)).filter(|(key, _)| !key.is_null());
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
-        Form::Dense { table, size } => {
+        CollectionForm::Dense { table, size } => {
             let there = pairs(objects, field(table)).take(number(size).unwrap_or(0));
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
-        Form::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
-        Form::Skips => Box::new(skips(objects, field("head"))),
-        Form::Enums => {
+        CollectionForm::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
+        CollectionForm::Skips => Box::new(skips(objects, field("head"))),
+        CollectionForm::Enums => {
             let keys = ids(objects, field("keyUniverse"));
             let there = keys.zip(ids(objects, field("vals"))).filter(|(_, value)| !value.is_null());
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
-        Form::Fields(names) => {
+        CollectionForm::Fields(names) => {
             let values = names.iter().filter_map(move |name| objects.field(object, name));
             Box::new(values.filter(|value| value.bits != 0).map(value))
         }
-        Form::Keyed([key, value]) => {
+        CollectionForm::Keyed([key, value]) => {
             let entry = field(key).zip(field(value));
             Box::new(entry.into_iter().map(|(key, value)| Entry { key: Some(key), value }))
         }
-        Form::Value(name) => Box::new(field(name).into_iter().map(value)),
-        Form::Round => {
+        CollectionForm::Value(name) => Box::new(field(name).into_iter().map(value)),
+        CollectionForm::Round => {
             let (first, count) = (number("takeIndex").unwrap_or(0), number("count").unwrap_or(0));
             let array = field("items");
             let around = ids(objects, array).skip(first).chain(ids(objects, array).take(first));
             Box::new(around.take(count).map(|id| value(reference(id))))
         }
-        Form::Numbers(name) => Box::new(numbers(objects, field(name)).map(value)),
-        Form::EnumBits => {
+        CollectionForm::Numbers(name) => Box::new(numbers(objects, field(name)).map(value)),
+        CollectionForm::EnumBits => {
             let elements = field("elements");
             // A long, or an array of longs.
             let one = elements.filter(|elements| elements.kind == BasicType::Long);
@@ -129,9 +129,11 @@ pub(super) fn entries<'o, 'a>(
             let constants = ids(objects, field("universe")).zip(bits).filter(|(_, is_set)| *is_set);
             Box::new(constants.map(|(id, _)| value(reference(id))))
         }
-        Form::Empty | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) | Form::PartOf(_) => {
-            Box::new(std::iter::empty())
-        }
+        CollectionForm::Empty
+        | CollectionForm::Wraps(_)
+        | CollectionForm::KeysOf(_)
+        | CollectionForm::ValuesOf(_)
+        | CollectionForm::PartOf(_) => Box::new(std::iter::empty()),
     }
 }
 

@@ -17,11 +17,11 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::reader::{Bits, ObjectReader};
-use known::{Form, KNOWN, MASKS, OLDER};
+use known::{CollectionForm, KNOWN, MASKS, OLDER};
 
 /// Kind of a collection, as seen by its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CollectionKind {
     /// Elements with indices: lists, queues, arrays in wrappers.
     List,
     /// Elements without indices.
@@ -32,7 +32,7 @@ pub enum Kind {
     Holder,
 }
 
-impl Kind {
+impl CollectionKind {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collection {
     /// Kind of the collection.
-    pub kind: Kind,
+    pub kind: CollectionKind,
     /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
-    form: Form,
+    form: CollectionForm,
     object: ObjectIndex,
     /// Class that determines how it is read; the object may be an instance of a subclass.
     class: ClassNumber,
@@ -88,13 +88,13 @@ const LONGEST_FIELD: usize = 32;
 const MAX_CELLS: usize = 1 << 12;
 
 /// Properties of a known class.
-type Known = (Kind, Form, ClassNumber);
+type KnownClass = (CollectionKind, CollectionForm, ClassNumber);
 
 /// Representations of the collection classes of a dump.
 #[derive(Debug)]
 pub struct Forms {
     /// By class number: how instances are read.
-    by_class: Vec<Option<Known>>,
+    by_class: Vec<Option<KnownClass>>,
     /// Objects that represent something that cannot be stored as such; null if the dump has none.
     masks: [ObjectId; MASKS.len()],
 }
@@ -102,7 +102,7 @@ pub struct Forms {
 /// Representation of the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClass {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CollectionKind,
     /// Field of the collection that they wrap.
     pub(crate) wraps: Option<&'static str>,
     /// `true` if the class itself is known, rather than a superclass.
@@ -120,7 +120,7 @@ impl Forms {
     /// Finds the classes of collections.
     pub fn new(objects: &ObjectReader<'_>) -> Self {
         let summary = objects.summary;
-        let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
+        let mut by_name: FxHashMap<&str, Vec<(CollectionKind, CollectionForm)>> = FxHashMap::default();
         // By field name: `true` if a class has the field, declared or inherited. Thousands of classes above one another
         // may have the name of a collection.
         let mut having: FxHashMap<&[u8], Vec<bool>> = FxHashMap::default();
@@ -148,7 +148,7 @@ impl Forms {
             let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
             Some((*kind, *form, number))
         });
-        let own: Vec<Option<Known>> = own.collect();
+        let own: Vec<Option<KnownClass>> = own.collect();
         // A class is read like its nearest known superclass.
         let by_class = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
@@ -164,9 +164,10 @@ impl Forms {
     pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
         let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
         let wraps = match form {
-            Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) | Form::PartOf(field) => {
-                Some(field)
-            }
+            CollectionForm::Wraps(field)
+            | CollectionForm::KeysOf(field)
+            | CollectionForm::ValuesOf(field)
+            | CollectionForm::PartOf(field) => Some(field),
             _ => None,
         };
         Some(OfClass { kind, wraps, is_known_itself: known == class })
@@ -191,16 +192,16 @@ impl<'o, 'a> Collections<'o, 'a> {
         let mut part = (0, usize::MAX);
         for _ in 0..MAX_WRAPPERS {
             let field = match form {
-                Form::Wraps(field) => field,
-                Form::KeysOf(field) => {
+                CollectionForm::Wraps(field) => field,
+                CollectionForm::KeysOf(field) => {
                     of_entries = OfEntries::Keys;
                     field
                 }
-                Form::ValuesOf(field) => {
+                CollectionForm::ValuesOf(field) => {
                     of_entries = OfEntries::Values;
                     field
                 }
-                Form::PartOf(field) => {
+                CollectionForm::PartOf(field) => {
                     let number =
                         |name| usize::try_from(self.objects.field_of(object, class, name)?.integer()?).ok();
                     let (offset, size) = (number("offset")?, number("size")?);
@@ -221,26 +222,26 @@ impl<'o, 'a> Collections<'o, 'a> {
         None
     }
 
-    fn form(&self, object: ObjectIndex) -> Option<Known> {
+    fn form(&self, object: ObjectIndex) -> Option<KnownClass> {
         let class = self.objects.graph.objects.class(object)?;
         self.forms.by_class.get(class.0 as usize).copied().flatten()
     }
 
     /// Returns the number of elements that a collection stores.
-    fn size(&self, object: ObjectIndex, form: Form, class: ClassNumber) -> Option<u64> {
+    fn size(&self, object: ObjectIndex, form: CollectionForm, class: ClassNumber) -> Option<u64> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
-            Form::Array { size: Some(size), .. }
-            | Form::Linked { size, .. }
-            | Form::Buckets { size: Some(size), .. }
-            | Form::Pairs { size: Some(size), .. }
-            | Form::Dense { size, .. }
-            | Form::Tree { size, .. } => number(size),
-            Form::Chained => number("size"),
-            Form::Round => number("count"),
+            CollectionForm::Array { size: Some(size), .. }
+            | CollectionForm::Linked { size, .. }
+            | CollectionForm::Buckets { size: Some(size), .. }
+            | CollectionForm::Pairs { size: Some(size), .. }
+            | CollectionForm::Dense { size, .. }
+            | CollectionForm::Tree { size, .. } => number(size),
+            CollectionForm::Chained => number("size"),
+            CollectionForm::Round => number("count"),
             // A ConcurrentHashMap counts in several cells.
-            Form::Buckets { size: None, .. } => {
+            CollectionForm::Buckets { size: None, .. } => {
                 let cells = field("counterCells");
                 let cells = iterate::ids(self.objects, cells).take(MAX_CELLS).filter_map(|id| {
                     let cell = self.objects.graph.objects.addresses.index_of(id)?;
@@ -262,24 +263,25 @@ impl<'o, 'a> Collections<'o, 'a> {
         let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len() as u64);
         collection.size.or_else(|| match collection.form {
             // Queues of java.util.concurrent count in an AtomicInteger, if at all.
-            Form::Linked { size, .. } => {
+            CollectionForm::Linked { size, .. } => {
                 let count = self.objects.field(self.objects.object(field(size)?)?, "value")?;
                 u64::try_from(count.integer()?).ok()
             }
-            Form::Array { array, size: None } => length(array),
-            Form::Ring => {
+            CollectionForm::Array { array, size: None } => length(array),
+            CollectionForm::Ring => {
                 let (head, tail) = (number("head")?, number("tail")?);
                 if head <= tail { Some(tail - head) } else { (length("elements")? + tail).checked_sub(head) }
             }
-            Form::Enums | Form::Scattered(_) => number("size"),
+            CollectionForm::Enums | CollectionForm::Scattered(_) => number("size"),
             _ => None,
         })
     }
 
     /// Returns the length of the array by which a map's entries are found, if it has one.
     pub(crate) fn slots(&self, collection: &Collection) -> Option<usize> {
-        let (Form::Buckets { table, .. } | Form::Dense { table, .. } | Form::Pairs { table, .. }) =
-            collection.form
+        let (CollectionForm::Buckets { table, .. }
+        | CollectionForm::Dense { table, .. }
+        | CollectionForm::Pairs { table, .. }) = collection.form
         else {
             return None;
         };
@@ -304,7 +306,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         let masks = self.forms.masks;
         let is_masked = move |value: Bits| value.reference().is_some_and(|id| masks.contains(&id));
         let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
-        let has_holes = matches!(collection.form, Form::Fields(_));
+        let has_holes = matches!(collection.form, CollectionForm::Fields(_));
         let entries = entries.filter(move |entry| !has_holes || !is_masked(entry.value));
         let entries = entries.map(move |entry| {
             let (key, value) = (entry.key.map(unmask), unmask(entry.value));

@@ -4,9 +4,9 @@
 //! have state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections
 //! are as small as possible; for both, only their arrays are known here.
 
-use super::known::Form;
-use super::{Collections, Entry, Forms, Known, NULL, iterate};
-use crate::objects::reader::{Bits, ObjectReader, Place};
+use super::known::CollectionForm;
+use super::{Collections, Entry, Forms, KnownClass, NULL, iterate};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -80,11 +80,11 @@ impl Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// In a field.
-    Number(Place),
+    Number(FieldPlace),
     /// By the start and end of a ring.
-    Between(Place, Place),
+    Between(FieldPlace, FieldPlace),
     /// In a field and in cells; there are no cells if the other field is null.
-    Cells(Place, Place),
+    Cells(FieldPlace, FieldPlace),
     /// By the length of its array.
     Length,
     /// Only by iterating over the entries.
@@ -98,14 +98,14 @@ pub(crate) struct Usage {
     /// nothing.
     pub(crate) is_counted: bool,
     /// Collection that it merely wraps.
-    pub(crate) wraps: Option<Place>,
+    pub(crate) wraps: Option<FieldPlace>,
     /// Location of the array.
-    pub(crate) array: Option<Place>,
+    pub(crate) array: Option<FieldPlace>,
     /// Number of slots of the array that it needs.
     pub(crate) needs: Needs,
     pub(crate) count: Count,
     /// Location of the load factor.
-    pub(crate) load: Option<Place>,
+    pub(crate) load: Option<FieldPlace>,
     /// `true` if its elements are in chains of nodes by hash.
     pub(crate) is_hash: bool,
     /// `true` if it is a LinkedList.
@@ -125,7 +125,7 @@ impl Forms {
     /// Returns, by class number, how the class uses memory, if it is a collection. Only the JDK's and Android's own
     /// count.
     pub(crate) fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
-        let of_class = |(number, known): (u32, &Option<Known>)| {
+        let of_class = |(number, known): (u32, &Option<KnownClass>)| {
             let class = ClassNumber(number);
             let name = summary.class_name(summary.class(class)?);
             let is_library = name.starts_with("java.util.") || name.starts_with("android.util.");
@@ -137,7 +137,7 @@ impl Forms {
     }
 }
 
-fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Option<Usage> {
+fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) -> Option<Usage> {
     let name = summary.class_name(summary.class(known)?);
     let table = summary.class_table();
     // Fields of subclasses may have the same names.
@@ -169,19 +169,19 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
     let concurrent = name.starts_with("java.util.concurrent.");
     let is_queue = concurrent && (name.ends_with("Queue") || name.ends_with("Deque"));
     Some(match form {
-        Form::Array { array, size } => {
+        CollectionForm::Array { array, size } => {
             let count = size.map_or(Count::Length, number);
             let needs = if size.is_some() { Needs::Slots } else { Needs::All };
             let is_counted =
                 !is_queue && (size.is_some() || name == "java.util.concurrent.CopyOnWriteArrayList");
             Usage { is_counted, array: place(array), count, needs, is_plain, ..none }
         }
-        Form::Ring => {
+        CollectionForm::Ring => {
             let ends = place("head").zip(place("tail"));
             let count = ends.map_or(Count::Entries, |(head, tail)| Count::Between(head, tail));
             Usage { array: place("elements"), count, needs: Needs::Ring, is_plain, ..none }
         }
-        Form::Buckets { table, size, .. } => {
+        CollectionForm::Buckets { table, size, .. } => {
             let cells = || Some(Count::Cells(place("baseCount")?, place("counterCells")?));
             let count = size.map_or_else(|| cells().unwrap_or(Count::Entries), number);
             let is_counted = !name.starts_with("java.lang.");
@@ -194,7 +194,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             let load = place("loadFactor");
             Usage { is_counted, array: place(table), count, needs, load, is_hash: true, ..none }
         }
-        Form::Chained => Usage {
+        CollectionForm::Chained => Usage {
             array: place("table"),
             count: number("size"),
             needs: Needs::Hash,
@@ -202,38 +202,38 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             is_hash: true,
             ..none
         },
-        Form::Pairs { table, size } => Usage {
+        CollectionForm::Pairs { table, size } => Usage {
             is_counted: name == "java.util.IdentityHashMap",
             array: place(table),
             count: size.map_or(Count::Entries, number),
             needs: Needs::Identity,
             ..none
         },
-        Form::Dense { table, size } => {
+        CollectionForm::Dense { table, size } => {
             Usage { array: place(table), count: number(size), needs: Needs::Dense, ..none }
         }
-        Form::Linked { size, .. } => {
+        CollectionForm::Linked { size, .. } => {
             let is_linked = name == "java.util.LinkedList";
             Usage { is_counted: is_linked, is_linked, count: number(size), ..none }
         }
-        Form::Tree { size, .. } => Usage { count: number(size), ..none },
-        Form::Enums => Usage { array: place("vals"), count: number("size"), ..none },
-        Form::Skips | Form::Segments | Form::EnumBits => none,
-        Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) => {
+        CollectionForm::Tree { size, .. } => Usage { count: number(size), ..none },
+        CollectionForm::Enums => Usage { array: place("vals"), count: number("size"), ..none },
+        CollectionForm::Skips | CollectionForm::Segments | CollectionForm::EnumBits => none,
+        CollectionForm::Wraps(field) | CollectionForm::KeysOf(field) | CollectionForm::ValuesOf(field) => {
             // A map's views belong to the map.
             let is_view = name.contains('$')
                 && !name.starts_with("java.util.Collections$")
                 && !name.ends_with("$KeySetView");
             Usage { is_counted: !is_queue && !is_view, wraps: Some(place(field)?), ..none }
         }
-        Form::Round => Usage { is_counted: false, array: place("items"), ..none },
-        Form::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
-        Form::Fields(_)
-        | Form::Keyed(_)
-        | Form::Value(_)
-        | Form::Empty
-        | Form::PartOf(_)
-        | Form::Numbers(_) => {
+        CollectionForm::Round => Usage { is_counted: false, array: place("items"), ..none },
+        CollectionForm::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
+        CollectionForm::Fields(_)
+        | CollectionForm::Keyed(_)
+        | CollectionForm::Value(_)
+        | CollectionForm::Empty
+        | CollectionForm::PartOf(_)
+        | CollectionForm::Numbers(_) => {
             return None;
         }
     })
@@ -252,7 +252,7 @@ impl Collections<'_, '_> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);
         match form {
-            Form::EnumBits => {
+            CollectionForm::EnumBits => {
                 let elements = field("elements")?;
                 let count = match elements.kind {
                     BasicType::Long => u64::from(elements.bits.count_ones()),
@@ -260,7 +260,7 @@ impl Collections<'_, '_> {
                 };
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
-            Form::Skips => {
+            CollectionForm::Skips => {
                 let nodes = self.lowest_nodes(object, class);
                 let holds = |node: &&ObjectIndex| {
                     let key = self.objects.reference(**node, "key");
@@ -278,7 +278,7 @@ impl Collections<'_, '_> {
                     _ => None,
                 }
             }
-            Form::Segments => {
+            CollectionForm::Segments => {
                 let segments = iterate::ids(self.objects, field("segments")).take(MAX_SEGMENTS + 1);
                 let counts = segments.enumerate().map(|(at, id)| {
                     match self.objects.graph.objects.addresses.index_of(id) {
@@ -291,14 +291,14 @@ impl Collections<'_, '_> {
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
             // Slots that are counted in cells are in use.
-            Form::Buckets { size: None, .. } => {
+            CollectionForm::Buckets { size: None, .. } => {
                 field("counterCells").filter(|cells| cells.bits == 0)?;
                 u32::try_from(field("baseCount")?.integer()?.clamp(0, 2)).ok()
             }
-            Form::Empty => Some(0),
+            CollectionForm::Empty => Some(0),
             // Immutable sets.
-            Form::Scattered(_) => u32::try_from(field("size")?.integer()?.clamp(0, 2)).ok(),
-            Form::Array { array, size: None } => {
+            CollectionForm::Scattered(_) => u32::try_from(field("size")?.integer()?.clamp(0, 2)).ok(),
+            CollectionForm::Array { array, size: None } => {
                 let length = self.objects.ids(self.objects.object(field(array)?)?)?.len();
                 Some(u32::try_from(length.min(2)).unwrap_or(2))
             }
@@ -315,15 +315,15 @@ impl Collections<'_, '_> {
             iterate::table_nodes(self.objects, table).next()
         };
         match form {
-            Form::Buckets { table, key, value, .. } => {
+            CollectionForm::Buckets { table, key, value, .. } => {
                 let node = node_of(table)?;
                 Some(Entry { key: field(node, key), value: field(node, value)? })
             }
-            Form::Chained => {
+            CollectionForm::Chained => {
                 let node = node_of("table")?;
                 Some(Entry { key: field(node, "key"), value: field(node, "value")? })
             }
-            Form::Skips => {
+            CollectionForm::Skips => {
                 let mut nodes = self.lowest_nodes(object, class).into_iter();
                 let node = nodes.find(|node| self.objects.reference(*node, "key").is_some())?;
                 Some(Entry {
@@ -332,8 +332,11 @@ impl Collections<'_, '_> {
                 })
             }
             // Enum constants are held by their class.
-            Form::EnumBits => Some(Entry { key: None, value: NULL }),
-            Form::Segments | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
+            CollectionForm::EnumBits => Some(Entry { key: None, value: NULL }),
+            CollectionForm::Segments
+            | CollectionForm::Wraps(_)
+            | CollectionForm::KeysOf(_)
+            | CollectionForm::ValuesOf(_) => None,
             _ => iterate::entries(self.objects, object, class, form).next(),
         }
     }

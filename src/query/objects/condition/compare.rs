@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::objects::condition::size;
+use crate::objects::object_id;
 use crate::objects::reader::{Bits, Characters};
-use crate::objects::selection;
 use hprof_parser::{BasicType, ObjectId};
 
 /// Comparison operator.
@@ -74,7 +74,7 @@ impl Literal {
         let text = quoted.unwrap_or(written).to_owned();
         // Anything in quotes is text only.
         let plain = if quoted.is_none() { written } else { "" };
-        let id = selection::prefixed_object_id(plain);
+        let id = object_id::prefixed_object_id(plain);
         #[allow(clippy::cast_precision_loss)] // So does Java.
         // The bits of a long, as programs print them, and a size: `10MB`.
         let other = id.map(|id| id.0.cast_signed()).or_else(|| i64::try_from(size::parse(plain).ok()?).ok());

@@ -19,7 +19,7 @@ use super::reader::{Bits, ObjectReader, Record};
 pub use error::ConditionError;
 
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
-use path::{Path, Places};
+use path::{Path, StepPlaces};
 
 /// A condition on a field.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +70,7 @@ pub struct Filter<'a> {
     labels: &'a Labels<'a>,
     conditions: &'a [Condition],
     /// By condition: location of the fields of its path.
-    places: Vec<Places>,
+    places: Vec<StepPlaces>,
     /// Objects to consider, if not all.
     within: Option<&'a ObjectSet>,
     /// Classes whose instances are compared as texts, and those whose instances are compared as numbers.
@@ -89,7 +89,8 @@ impl<'a> Filter<'a> {
         conditions: &'a [Condition],
         classes: &ClassSet,
     ) -> Result<Self, ConditionError> {
-        let places: Vec<Places> = conditions.iter().map(|condition| condition.path.places(objects)).collect();
+        let places: Vec<StepPlaces> =
+            conditions.iter().map(|condition| condition.path.places(objects)).collect();
         for (condition, places) in conditions.iter().zip(&places) {
             condition.check(objects.summary, classes, places)?;
         }
@@ -165,7 +166,12 @@ impl<'a> Filter<'a> {
 
 impl Condition {
     /// Checks that the condition can hold for objects of some classes. `places` are those of each field of its path.
-    fn check(&self, summary: &Summary, classes: &ClassSet, places: &Places) -> Result<(), ConditionError> {
+    fn check(
+        &self,
+        summary: &Summary,
+        classes: &ClassSet,
+        places: &StepPlaces,
+    ) -> Result<(), ConditionError> {
         let kinds = self.path.check(&self.written, summary, classes, places)?;
         match kinds.first() {
             Some(kind) if !kinds.iter().any(|kind| self.fits(*kind)) => Err(ConditionError::Type {

@@ -14,7 +14,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::BasicType;
 
 use super::error::ConditionError;
-use super::path::{Path, Places};
+use super::path::{Path, StepPlaces};
 
 /// Number of UTF-16 units of a text that are compared; texts with the same prefix are in the order of their objects.
 const MAX_UNITS: usize = 200;
@@ -76,7 +76,7 @@ pub struct FieldOrder<'a> {
     pub(crate) objects: &'a ObjectReader<'a>,
     labels: &'a Labels<'a>,
     field: &'a SortField,
-    places: Places,
+    places: StepPlaces,
     strings: ClassSet,
     numbers: ClassSet,
 }

@@ -1,7 +1,7 @@
 //! Fields by name, and fields of the objects in them: `holder.daemon`.
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, ObjectReader, Place, Record};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -18,7 +18,7 @@ const NAMED: usize = 12;
 pub(crate) struct Path(Vec<String>);
 
 /// By step of a path: location of the field, by class number.
-pub(crate) type Places = Vec<Vec<Option<Place>>>;
+pub(crate) type StepPlaces = Vec<Vec<Option<FieldPlace>>>;
 
 impl Path {
     /// Parses `a`, `a.b`; `None` if a name is missing.
@@ -33,7 +33,7 @@ impl Path {
     }
 
     /// Returns the locations of its fields.
-    pub(crate) fn places(&self, objects: &ObjectReader<'_>) -> Places {
+    pub(crate) fn places(&self, objects: &ObjectReader<'_>) -> StepPlaces {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
@@ -43,7 +43,7 @@ impl Path {
         objects: &ObjectReader<'_>,
         mut object: ObjectIndex,
         record: &Record<'_>,
-        places: &Places,
+        places: &StepPlaces,
     ) -> Option<Bits> {
         let mut record = *record;
         let mut steps = self.0.iter().zip(places);
@@ -73,7 +73,7 @@ impl Path {
         written: &str,
         summary: &Summary,
         classes: &ClassSet,
-        places: &Places,
+        places: &StepPlaces,
     ) -> Result<Vec<BasicType>, ConditionError> {
         let Some(class) = classes.classes().next() else { return Ok(Vec::new()) };
         let is_array = |class: ClassNumber| {

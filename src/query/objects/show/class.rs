@@ -28,12 +28,12 @@ pub struct ClassShown {
     /// Size of one instance; `None` for arrays, whose sizes vary.
     pub instance_bytes: Option<u64>,
     /// Instance fields that the class itself declares.
-    pub fields: Vec<Declared>,
+    pub fields: Vec<DeclaredField>,
 }
 
 /// A field that a class declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredField {
     /// Name of the field.
     pub name: String,
     /// Type of the field.
@@ -128,7 +128,7 @@ impl Shower<'_> {
             instances: histogram::instances(summary, number, class),
             shallow_bytes: sizes.total(number),
             instance_bytes: is_fixed.then(|| sizes.instance(number).0),
-            fields: fields.map(|(name, kind)| Declared { name: name.to_owned(), kind }).collect(),
+            fields: fields.map(|(name, kind)| DeclaredField { name: name.to_owned(), kind }).collect(),
         })
     }
 }

@@ -20,7 +20,7 @@ pub struct Data<'a> {
 
 /// Encoding of a text in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// UTF-8.
     Utf8,
     /// ISO 8859-1, for bytes that are not UTF-8.
@@ -29,7 +29,7 @@ pub enum Form {
     Utf16,
 }
 
-impl Form {
+impl TextForm {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,17 +61,17 @@ impl<'a> Shower<'a> {
 impl Data<'_> {
     /// Returns chars or bytes as text: UTF-8 if the bytes are valid, ISO 8859-1 otherwise. `None` for numbers. An
     /// unpaired surrogate is `\udXXX`; an incomplete UTF-8 character at the end is omitted.
-    pub fn text(&self) -> Option<(String, Form)> {
+    pub fn text(&self) -> Option<(String, TextForm)> {
         match self.kind {
-            BasicType::Char => Some((Characters::Utf16Be(self.bytes).text(usize::MAX), Form::Utf16)),
+            BasicType::Char => Some((Characters::Utf16Be(self.bytes).text(usize::MAX), TextForm::Utf16)),
             BasicType::Byte => match std::str::from_utf8(self.bytes) {
-                Ok(text) => Some((text.to_owned(), Form::Utf8)),
+                Ok(text) => Some((text.to_owned(), TextForm::Utf8)),
                 // The range ends within a character.
                 Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
                     let valid = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
-                    Some((String::from_utf8_lossy(valid).into_owned(), Form::Utf8))
+                    Some((String::from_utf8_lossy(valid).into_owned(), TextForm::Utf8))
                 }
-                Err(_) => Some((self.bytes.iter().map(|byte| char::from(*byte)).collect(), Form::Latin1)),
+                Err(_) => Some((self.bytes.iter().map(|byte| char::from(*byte)).collect(), TextForm::Latin1)),
             },
             _ => None,
         }
@@ -92,10 +92,10 @@ mod tests {
     fn bytes_as_text() {
         let text = |kind, bytes: &[u8]| Data { kind, offset: 0, bytes }.text();
         let is = |text: &str, form| Some((text.to_owned(), form));
-        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3\x9fe"), is("Grüße", Form::Utf8));
-        assert_eq!(text(BasicType::Byte, b"Gr\xfc\xdfe"), is("Grüße", Form::Latin1));
-        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3"), is("Grü", Form::Utf8));
-        assert_eq!(text(BasicType::Char, &[0x65, 0xe5, 0xd8, 0, 0, 0x78]), is("日\\ud800x", Form::Utf16));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3\x9fe"), is("Grüße", TextForm::Utf8));
+        assert_eq!(text(BasicType::Byte, b"Gr\xfc\xdfe"), is("Grüße", TextForm::Latin1));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3"), is("Grü", TextForm::Utf8));
+        assert_eq!(text(BasicType::Char, &[0x65, 0xe5, 0xd8, 0, 0, 0x78]), is("日\\ud800x", TextForm::Utf16));
         assert_eq!(text(BasicType::Int, &[0; 4]), None);
         assert_eq!(
             Data { kind: BasicType::Byte, offset: 0, bytes: &[0, 0x9f, 0xff] }.hexadecimal(),

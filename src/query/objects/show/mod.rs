@@ -17,8 +17,8 @@ use super::meaning::{Meaning, Meanings, Stack};
 use super::reader::{Bits, ObjectReader, Record};
 use crate::paths::steps::View;
 
-pub use class::{ClassFound, ClassShown, Declared, NamedClass, find_class};
-pub use data::{Data, Form};
+pub use class::{ClassFound, ClassShown, DeclaredField, NamedClass, find_class};
+pub use data::{Data, TextForm};
 
 /// An object, without its elements if it is an array.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Shown {
     /// Object ID.
     pub object: ObjectId,
     /// Kind of the object.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Class in Java source form.
     pub class: Option<String>,
     /// Object ID of the class object of its class.
@@ -42,7 +42,7 @@ pub struct Shown {
     /// Length of an array.
     pub length: Option<u64>,
     /// Fields; for a class object, its references and static fields.
-    pub fields: Vec<Part>,
+    pub fields: Vec<ShownPart>,
     /// Roots that refer to it.
     pub roots: Vec<RootShown>,
     /// Contents, if it is a known collection.
@@ -81,7 +81,7 @@ pub enum Loader {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
     /// Kind of the collection.
-    pub kind: collections::Kind,
+    pub kind: collections::CollectionKind,
     /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
     /// The requested elements.
@@ -96,14 +96,14 @@ pub struct ContentEntry {
     /// Index in the order of the collection, from 0.
     pub index: u64,
     /// Key, in maps.
-    pub key: Option<Value>,
+    pub key: Option<ShownValue>,
     /// Element, or value of a map.
-    pub value: Value,
+    pub value: ShownValue,
 }
 
 /// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum ObjectKind {
     /// An instance.
     #[default]
     Instance,
@@ -115,7 +115,7 @@ pub enum Kind {
     ClassObject,
 }
 
-impl Kind {
+impl ObjectKind {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Kind {
 
 /// A field, an element, or another reference of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct ShownPart {
     /// Name of the field, `[index]`, or `<super>`, `<loader>` and similar.
     pub name: String,
     /// Class that declares the field.
@@ -137,12 +137,12 @@ pub struct Part {
     /// Type of the value.
     pub kind: BasicType,
     /// Value of the field or element.
-    pub value: Value,
+    pub value: ShownValue,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ShownValue {
     /// `boolean`
     Boolean(bool),
     /// `byte`, `short`, `int`, `long`
@@ -192,7 +192,7 @@ pub struct Referrer {
     pub reference: Option<String>,
 }
 
-impl Value {
+impl ShownValue {
     /// Creates a value; `refer` converts an object ID.
     fn new(value: Bits, refer: impl FnOnce(ObjectId) -> Referred) -> Self {
         match value.kind {
@@ -236,8 +236,8 @@ impl<'a> Shower<'a> {
         Referred { object: id, class, label }
     }
 
-    fn value(&self, value: Bits) -> Value {
-        Value::new(value, |id| self.refer(id))
+    fn value(&self, value: Bits) -> ShownValue {
+        ShownValue::new(value, |id| self.refer(id))
     }
 
     /// Returns the details of an object.
@@ -260,19 +260,19 @@ impl<'a> Shower<'a> {
         // Omits the fields of a record that cannot be read; the damage is reported for the dump.
         match self.objects.record(object) {
             Some(Record::Instance(record)) => {
-                (shown.kind, shown.trace) = (Kind::Instance, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::Instance, record.trace);
                 shown.fields = self.instance(object, &record);
             }
             Some(Record::ObjectArray(record)) => {
-                (shown.kind, shown.trace) = (Kind::ObjectArray, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::ObjectArray, record.trace);
                 shown.length = Some(record.length.into());
             }
             Some(Record::PrimitiveArray(record)) => {
-                (shown.kind, shown.trace) = (Kind::PrimitiveArray, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::PrimitiveArray, record.trace);
                 shown.length = Some(record.length.into());
             }
             Some(Record::Class(record)) => {
-                (shown.kind, shown.trace) = (Kind::ClassObject, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::ClassObject, record.trace);
                 shown.fields = self.class_object(object, &record);
                 shown.of_class = self.class(object);
             }
@@ -313,13 +313,13 @@ impl<'a> Shower<'a> {
         if id.is_null() { Loader::Boot } else { Loader::Object(self.refer(id)) }
     }
 
-    fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<Part> {
+    fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<ShownPart> {
         let summary = self.objects.summary;
         let class = self.graph().objects.class(object);
         let slots = class.into_iter().flat_map(|class| self.objects.slots(class));
         // A record that is too short has fewer fields.
         let values = slots.map_while(|slot| Some((slot, self.objects.value(record.fields, &slot)?)));
-        let parts = values.map(|(slot, value)| Part {
+        let parts = values.map(|(slot, value)| ShownPart {
             name: slot.name.to_owned(),
             class: summary.class(slot.class).map(|class| summary.class_name(class).to_owned()),
             kind: slot.kind,
@@ -328,7 +328,7 @@ impl<'a> Shower<'a> {
         parts.collect()
     }
 
-    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<Part> {
+    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<ShownPart> {
         let summary = self.objects.summary;
         let mut parts = Vec::new();
         for (name, id) in [
@@ -338,20 +338,20 @@ impl<'a> Shower<'a> {
             (DOMAIN, record.protection_domain),
         ] {
             if !id.is_null() {
-                let value = Value::Reference(Some(self.refer(id)));
-                parts.push(Part { name: name.to_owned(), class: None, kind: BasicType::Object, value });
+                let value = ShownValue::Reference(Some(self.refer(id)));
+                parts.push(ShownPart { name: name.to_owned(), class: None, kind: BasicType::Object, value });
             }
         }
         let class = self.view.edges.class_of_class_object(object);
         if let Some(class) = class.and_then(|class| summary.class(class)) {
-            parts.extend(summary.statics(class).map(|(name, kind, bits)| Part {
+            parts.extend(summary.statics(class).map(|(name, kind, bits)| ShownPart {
                 name: name.to_owned(),
                 class: Some(summary.class_name(class).to_owned()),
                 kind,
                 value: self.value(Bits { kind, bits }),
             }));
         }
-        parts.extend(record.constants().map(|constant| Part {
+        parts.extend(record.constants().map(|constant| ShownPart {
             name: constant_name(constant.index.into()),
             class: None,
             kind: constant.kind,
@@ -389,7 +389,12 @@ impl<'a> Shower<'a> {
     }
 
     /// Returns the elements of an array from `start` to `end` (exclusive), computed lazily.
-    pub fn elements(&self, object: ObjectIndex, start: u64, end: u64) -> impl Iterator<Item = Part> + '_ {
+    pub fn elements(
+        &self,
+        object: ObjectIndex,
+        start: u64,
+        end: u64,
+    ) -> impl Iterator<Item = ShownPart> + '_ {
         let (kind, bytes) = match self.objects.record(object) {
             Some(Record::ObjectArray(record)) => (BasicType::Object, record.elements),
             Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
@@ -403,7 +408,7 @@ impl<'a> Shower<'a> {
         let rows = bytes.chunks_exact(kind.dump_bytes(id_size)).skip(first).take(count);
         (start..).zip(rows).filter_map(move |(index, element)| {
             let value = self.value(Bits { kind, bits: be_value(element, 0, kind, id_size)? });
-            Some(Part { name: format!("[{index}]"), class: None, kind, value })
+            Some(ShownPart { name: format!("[{index}]"), class: None, kind, value })
         })
     }
 
@@ -444,17 +449,17 @@ mod tests {
     #[test]
     fn values_of_every_type() {
         let refer = |object| Referred { object, class: None, label: None };
-        let value = |kind, bits| Value::new(Bits { kind, bits }, refer);
-        assert_eq!(value(BasicType::Byte, 0xff), Value::Integer(-1));
-        assert_eq!(value(BasicType::Short, 0x8000), Value::Integer(-32768));
-        assert_eq!(value(BasicType::Int, 0xffff_fffe), Value::Integer(-2));
-        assert_eq!(value(BasicType::Long, u64::MAX), Value::Integer(-1));
-        assert_eq!(value(BasicType::Char, 0x41), Value::Char(0x41));
-        assert_eq!(value(BasicType::Char, 0xd800), Value::Char(0xd800));
-        assert_eq!(value(BasicType::Float, 0x3f80_0000), Value::Float(1.0));
-        assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), Value::Double(-1.0));
-        assert_eq!(value(BasicType::Boolean, 1), Value::Boolean(true));
-        assert_eq!(value(BasicType::Object, 0), Value::Reference(None));
-        assert_eq!(value(BasicType::Object, 9), Value::Reference(Some(refer(ObjectId(9)))));
+        let value = |kind, bits| ShownValue::new(Bits { kind, bits }, refer);
+        assert_eq!(value(BasicType::Byte, 0xff), ShownValue::Integer(-1));
+        assert_eq!(value(BasicType::Short, 0x8000), ShownValue::Integer(-32768));
+        assert_eq!(value(BasicType::Int, 0xffff_fffe), ShownValue::Integer(-2));
+        assert_eq!(value(BasicType::Long, u64::MAX), ShownValue::Integer(-1));
+        assert_eq!(value(BasicType::Char, 0x41), ShownValue::Char(0x41));
+        assert_eq!(value(BasicType::Char, 0xd800), ShownValue::Char(0xd800));
+        assert_eq!(value(BasicType::Float, 0x3f80_0000), ShownValue::Float(1.0));
+        assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), ShownValue::Double(-1.0));
+        assert_eq!(value(BasicType::Boolean, 1), ShownValue::Boolean(true));
+        assert_eq!(value(BasicType::Object, 0), ShownValue::Reference(None));
+        assert_eq!(value(BasicType::Object, 9), ShownValue::Reference(Some(refer(ObjectId(9)))));
     }
 }

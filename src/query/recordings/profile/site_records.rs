@@ -19,7 +19,7 @@ const BY_ALLOCATION: u16 = 2;
 
 /// Combined table.
 pub(super) struct Recorded {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<SiteRecord>,
     /// Totals of the last record over all sites.
     pub(super) totals: Site,
     pub(super) by_allocation: bool,
@@ -29,14 +29,14 @@ pub(super) struct Recorded {
 
 /// A site whose class is not yet named.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct SiteRecord {
     pub(super) class_serial: u32,
     /// Type of an array's elements, as the record states it.
     array: Option<BasicType>,
     pub(super) site: Site,
 }
 
-impl Row {
+impl SiteRecord {
     /// Returns the name of a class without LOAD CLASS. The agent writes none for some array classes.
     pub(super) fn unnamed(&self) -> String {
         match self.array {
@@ -51,7 +51,7 @@ impl Row {
 pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> {
     let (last, last_sites) = records.last()?;
     let from = records.iter().rposition(|(_, sites)| sites.flags & INCREMENTAL == 0).unwrap_or(0);
-    let mut table = Table::default();
+    let mut table = SiteTable::default();
     for (number, (_, sites)) in records.iter().skip(from).enumerate() {
         if number == 0 || table.may_add(sites) { table.add(sites) } else { table.replace(sites) }
     }
@@ -59,7 +59,8 @@ pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> 
     let mut rows = table.rows;
     if records.len() - from > 1 {
         // One record keeps its order; several have none in common.
-        let key = |row: &Row| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
+        let key =
+            |row: &SiteRecord| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
         rows.sort_rows_by_key(|row| std::cmp::Reverse(key(row)));
     }
     Some(Recorded { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
@@ -76,8 +77,8 @@ fn totals(totals: &HeapSummary) -> Site {
 }
 
 #[derive(Default)]
-struct Table {
-    rows: Vec<Row>,
+struct SiteTable {
+    rows: Vec<SiteRecord>,
     places: FxHashMap<(u32, TraceSerial), usize>,
     /// Sums of the four figures over all rows: sums of 32-bit numbers in a file cannot exceed 128 bits.
     sums: [u128; 4],
@@ -105,7 +106,7 @@ fn site_of(row: &AllocSite) -> Site {
     }
 }
 
-impl Table {
+impl SiteTable {
     /// Returns whether the figures of a record fit into its totals if added to the earlier ones.
     fn may_add(&self, sites: &AllocSites<'_>) -> bool {
         let mut sums = self.sums;
@@ -144,7 +145,7 @@ impl Table {
         let rows = &mut self.rows;
         let at = *self.places.entry((row.class_serial, row.trace)).or_insert_with(|| {
             let site = Site { trace: row.trace, ..Site::default() };
-            rows.push(Row { class_serial: row.class_serial, array: row.array, site });
+            rows.push(SiteRecord { class_serial: row.class_serial, array: row.array, site });
             rows.len() - 1
         });
         // Index of a row that was pushed.
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn classes_without_a_name() {
-        let row = |array| Row { class_serial: 9, array, site: Site::default() }.unnamed();
+        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.unnamed();
         assert_eq!(row(None), "<unknown class 9>");
         assert_eq!(row(Some(BasicType::Object)), "<unknown array class 9>");
         assert_eq!(row(Some(BasicType::Double)), "double[]");

@@ -3,8 +3,8 @@
 //! A file may contain several runs, one after the other: the agent appends. [`read`] reads one of them in one pass. Of
 //! a HEAP DUMP it stores counts for each class, and for each class and trace, but nothing for each object.
 
+mod display_names;
 mod heap;
-mod names;
 mod rankings;
 mod run;
 pub mod show;
@@ -14,7 +14,7 @@ use std::io;
 use super::Profile;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_parser::text::{Event, TextReader};
+use hprof_parser::text::{TextEvent, TextReader};
 
 /// Contents of a text report.
 #[derive(Debug, Clone, Default)]
@@ -115,18 +115,18 @@ const KEPT_BYTES: usize = 100;
 /// If the file cannot be read, or does not contain the run.
 pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> {
     let mut report = TextReport::default();
-    let mut kept = (0, run::Run::default());
+    let mut kept = (0, run::ProfileRun::default());
     report.runs = walk(file, |number, line, event| {
-        if let Event::Malformed { expected, text } = event {
+        if let TextEvent::Malformed { expected, text } = event {
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
                 let start = text.get(..text.len().min(KEPT_BYTES)).unwrap_or_default();
-                report.malformed.push(Malformed { line, expected, text: names::text(start) });
+                report.malformed.push(Malformed { line, expected, text: display_names::text(start) });
             }
         }
         if run.is_none_or(|run| run == number) {
             if kept.0 != number {
-                kept = (number, run::Run::default());
+                kept = (number, run::ProfileRun::default());
             }
             kept.1.take(event);
         }
@@ -153,7 +153,7 @@ pub fn find_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), Text
 /// Visits all events with the number of their run and the line number; returns the number of runs.
 ///
 /// A compressed file that is truncated or damaged ends with a malformed line.
-fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u32, TextError> {
+fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, TextEvent<'_>)) -> Result<u32, TextError> {
     let mut input = file.reader()?;
     let mut reader = TextReader::new(&mut *input);
     let (mut run, mut has_calls, mut last_line) = (0, false, 0);
@@ -162,10 +162,10 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u3
             Ok(Some((line, event))) => {
                 last_line = line;
                 let begins = match &event {
-                    Event::Nothing | Event::Malformed { .. } => false,
-                    Event::Header { .. } => true,
-                    Event::CallsBegin => has_calls || run == 0,
-                    Event::Call { .. } => {
+                    TextEvent::Nothing | TextEvent::Malformed { .. } => false,
+                    TextEvent::Header { .. } => true,
+                    TextEvent::CallsBegin => has_calls || run == 0,
+                    TextEvent::Call { .. } => {
                         has_calls = true;
                         run == 0
                     }
@@ -182,7 +182,7 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u3
             Err(error) if error.raw_os_error().is_none() => {
                 let expected = "more data of a compressed file that is truncated or damaged";
                 let text = error.to_string();
-                take(run, last_line + 1, Event::Malformed { expected, text: text.as_bytes() });
+                take(run, last_line + 1, TextEvent::Malformed { expected, text: text.as_bytes() });
                 return Ok(run);
             }
             Err(error) => return Err(error.into()),

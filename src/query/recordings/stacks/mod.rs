@@ -20,7 +20,7 @@ const ALL: u32 = 0;
 
 /// Weight of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Of {
+pub enum StackWeight {
     /// Number of samples: CPU SAMPLES.
     Cpu,
     /// Time: CPU TIME (ms), or the table of `cpu=old`.
@@ -53,9 +53,9 @@ pub enum Naming {
 
 /// Parameters of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct StackQuery {
     /// Weight of a stack.
-    pub of: Of,
+    pub of: StackWeight,
     /// Unit of allocation sites.
     pub unit: SiteUnit,
     /// `true` to use the thread of a trace as its root frame.
@@ -72,9 +72,9 @@ pub struct Question {
     pub naming: Naming,
 }
 
-impl Question {
+impl StackQuery {
     /// Creates a query for all stacks with this weight.
-    pub fn new(of: Of) -> Self {
+    pub fn new(of: StackWeight) -> Self {
         Self {
             of,
             unit: SiteUnit::Bytes,
@@ -157,7 +157,7 @@ pub struct Stacks {
     pub cut: u64,
     labels: Vec<Label>,
     /// Nodes; the first is the root. Parents come before their children.
-    nodes: Vec<Node>,
+    nodes: Vec<StackNode>,
     /// Baseline weights by node; empty without a baseline.
     old: Vec<Weights>,
     /// Start of each node's children in `order`.
@@ -176,7 +176,7 @@ pub struct Baseline {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Node {
+struct StackNode {
     parent: u32,
     label: u32,
     weights: Weights,
@@ -193,7 +193,7 @@ struct Weights {
 
 /// A frame visited by a walk over the stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct StackStep {
     /// Number of frames above it.
     pub depth: usize,
     /// Number of its label.
@@ -215,15 +215,15 @@ pub struct TooLarge;
 
 /// Returns the weights that the profile contains, in the order in which they are shown by default. Sites count if they
 /// were read.
-pub fn held(profile: &Profile) -> Vec<Of> {
+pub fn held(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
     let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());
     let found = [
-        (Of::Cpu, cpu),
-        (Of::CpuTime, times || !profile.calls.is_empty()),
-        (Of::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
-        (Of::Live, sites.is_some()),
+        (StackWeight::Cpu, cpu),
+        (StackWeight::CpuTime, times || !profile.calls.is_empty()),
+        (StackWeight::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
+        (StackWeight::Live, sites.is_some()),
     ];
     found.into_iter().filter(|(_, there)| *there).map(|(of, _)| of).collect()
 }
@@ -232,7 +232,7 @@ pub fn held(profile: &Profile) -> Vec<Of> {
 ///
 /// # Errors
 /// If the tree would be too large.
-pub fn stacks(profile: &Profile, question: &Question) -> Result<Stacks, TooLarge> {
+pub fn stacks(profile: &Profile, question: &StackQuery) -> Result<Stacks, TooLarge> {
     let mut tree = Tree::new(profile, question);
     let measure = tree.fill()?;
     Ok(tree.finish(measure))
@@ -256,8 +256,8 @@ pub enum NotComparable {
 ///
 /// # Errors
 /// If the tree would be too large, or if the weights differ in kind.
-pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stacks, NotComparable> {
-    if question.of == Of::CpuTime && old.times.is_some() != new.times.is_some() {
+pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<Stacks, NotComparable> {
+    if question.of == StackWeight::CpuTime && old.times.is_some() != new.times.is_some() {
         return Err(NotComparable::Calls);
     }
     let mut tree = Tree::new(old, question);
@@ -278,14 +278,14 @@ impl Stacks {
 
     /// Visits all frames from the root in preorder, siblings by name. Frames whose weight is 0, or is rejected by
     /// `enough`, are skipped with everything below; their weight stays in their caller's `rest`.
-    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> Walk<'_, impl Fn(u64, u64) -> bool> {
+    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> StackWalk<'_, impl Fn(u64, u64) -> bool> {
         self.walk_both(move |weight, _| weight > 0 && enough(weight))
     }
 
     /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` receives both weights, the baseline's
     /// last.
-    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
-        Walk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
+    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> StackWalk<'_, F> {
+        StackWalk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
     }
 
     /// Returns the baseline's weights of a node.
@@ -302,7 +302,7 @@ impl Stacks {
 
 /// A walk over [`Stacks`].
 #[derive(Debug)]
-pub struct Walk<'a, F> {
+pub struct StackWalk<'a, F> {
     stacks: &'a Stacks,
     enough: F,
     /// Nodes to visit with their depth; the next is the last.
@@ -310,8 +310,8 @@ pub struct Walk<'a, F> {
     started: bool,
 }
 
-impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
-    fn visit(&mut self) -> Option<Step> {
+impl<F: Fn(u64, u64) -> bool> StackWalk<'_, F> {
+    fn visit(&mut self) -> Option<StackStep> {
         let (number, depth) = self.next.pop()?;
         let node = self.stacks.nodes.get(number as usize)?;
         let old = self.stacks.old(number);
@@ -325,7 +325,7 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
                 self.next.push((*child, depth + 1));
             }
         }
-        Some(Step {
+        Some(StackStep {
             // The root node is not a frame.
             depth: depth.saturating_sub(1),
             label: node.label,
@@ -337,10 +337,10 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
     }
 }
 
-impl<F: Fn(u64, u64) -> bool> Iterator for Walk<'_, F> {
-    type Item = Step;
+impl<F: Fn(u64, u64) -> bool> Iterator for StackWalk<'_, F> {
+    type Item = StackStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<StackStep> {
         if !self.started {
             self.started = true;
             self.visit()?;

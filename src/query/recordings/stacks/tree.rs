@@ -14,7 +14,8 @@ use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::{
-    ALL, Baseline, Label, LabelKind, Measure, Naming, Node, Of, Question, SiteUnit, Stacks, TooLarge, Weights,
+    ALL, Baseline, Label, LabelKind, Measure, Naming, SiteUnit, StackNode, StackQuery, StackWeight, Stacks,
+    TooLarge, Weights,
 };
 
 /// Maximum number of nodes of a tree: less than 1.5 GB, or 2 GB with a baseline, at which a table of 2^25 slots is
@@ -27,10 +28,10 @@ const BELOW_CUTOFF: &str = "<sites below the cutoff>";
 /// Maximum number of characters of a frame's name. Longer names are truncated: every stack through a frame repeats it.
 const MAX_NAME: usize = 1000;
 
-fn weight(site: &Site, question: &Question) -> u64 {
+fn weight(site: &Site, question: &StackQuery) -> u64 {
     match (question.of, question.unit) {
-        (Of::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
-        (Of::Allocated, SiteUnit::Objects) => site.allocated_instances,
+        (StackWeight::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
+        (StackWeight::Allocated, SiteUnit::Objects) => site.allocated_instances,
         (_, SiteUnit::Bytes) => site.live_bytes,
         (_, SiteUnit::Objects) => site.live_instances,
     }
@@ -45,7 +46,7 @@ fn rounded(value: f64) -> u64 {
 /// Tree under construction.
 pub(super) struct Tree<'a> {
     profile: &'a Profile,
-    question: &'a Question,
+    question: &'a StackQuery,
     threads: FxHashMap<u32, &'a str>,
     labels: Vec<Label>,
     label_numbers: FxHashMap<(String, LabelKind), u32>,
@@ -53,7 +54,7 @@ pub(super) struct Tree<'a> {
     frame_labels: FxHashMap<u32, u32>,
     of_class: Matcher<'a>,
     of_method: Matcher<'a>,
-    nodes: Vec<Node>,
+    nodes: Vec<StackNode>,
     /// Weights of an older profile, by node.
     old: Option<Vec<Weights>>,
     children: FxHashMap<(u32, u32), u32>,
@@ -67,7 +68,7 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(profile: &'a Profile, question: &'a Question) -> Self {
+    pub(super) fn new(profile: &'a Profile, question: &'a StackQuery) -> Self {
         let threads = profile.threads.iter().map(|thread| (thread.serial, thread.name.as_str()));
         Self {
             profile,
@@ -78,7 +79,7 @@ impl<'a> Tree<'a> {
             frame_labels: FxHashMap::default(),
             of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
-            nodes: vec![Node::default()],
+            nodes: vec![StackNode::default()],
             old: None,
             children: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -93,7 +94,8 @@ impl<'a> Tree<'a> {
         let Self { labels, label_numbers, nodes, children, steps, cut, .. } =
             std::mem::replace(self, Self::new(profile, self.question));
         self.old = Some(nodes.iter().map(|node| node.weights).collect());
-        self.nodes = nodes.into_iter().map(|node| Node { weights: Weights::default(), ..node }).collect();
+        self.nodes =
+            nodes.into_iter().map(|node| StackNode { weights: Weights::default(), ..node }).collect();
         (self.labels, self.label_numbers, self.children) = (labels, label_numbers, children);
         (self.steps, self.cut_of_old) = (steps, cut.len());
     }
@@ -102,17 +104,17 @@ impl<'a> Tree<'a> {
     pub(super) fn fill(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         Ok(match self.question.of {
-            Of::Cpu => {
+            StackWeight::Cpu => {
                 for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
                     self.add_trace(*trace, None, *samples)?;
                 }
                 Measure::Samples
             }
-            Of::CpuTime => match &profile.times {
+            StackWeight::CpuTime => match &profile.times {
                 Some(times) => self.add_times(times)?,
                 None => self.add_calls()?,
             },
-            Of::Allocated | Of::Live => {
+            StackWeight::Allocated | StackWeight::Live => {
                 let mut all = 0u64;
                 for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
                     let weight = weight(site, self.question);
@@ -339,7 +341,7 @@ impl<'a> Tree<'a> {
             return Err(TooLarge);
         }
         let child = u32::try_from(self.nodes.len()).map_err(|_| TooLarge)?;
-        self.nodes.push(Node { parent, label, weights: Weights::default() });
+        self.nodes.push(StackNode { parent, label, weights: Weights::default() });
         self.children.insert((parent, label), child);
         Ok(child)
     }
@@ -382,7 +384,7 @@ impl<'a> Tree<'a> {
         }
         let (old, baseline) = self.finish_old();
         let ranks = ranks(&self.labels);
-        let rank = |node: &Node| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
+        let rank = |node: &StackNode| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u32, u32, u32)> =
             (0..).zip(&self.nodes).skip(1).map(|(number, node)| (node.parent, rank(node), number)).collect();
         order.sort_unstable();

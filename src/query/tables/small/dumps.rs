@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
 use crate::dump::info;
 use crate::objects::reader::Characters;
@@ -55,7 +55,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the row of `dumps`.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
@@ -110,7 +110,7 @@ pub(super) fn properties() -> Definition {
 }
 
 /// Makes the rows of `properties`.
-pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let hash = hash(&Characters::Utf16Le(&units), SEED);
@@ -130,7 +130,7 @@ pub(super) fn labels() -> Definition {
 }
 
 /// Makes the rows of `labels`.
-pub(super) fn make_labels(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();
     }

@@ -18,19 +18,19 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use self::threads::{Found, Of, ThreadTable};
+use self::threads::{DumpThreads, ThreadTable, ThreadTableKind};
 use super::{
-    Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values,
-    Wanted,
+    Batch, Cell, ColumnNames, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery, Values, Wanted,
 };
 
-use rows::Rows;
+use rows::RowWriter;
 
 /// Function that makes all rows of a table.
-type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
+type MakeRows = fn(&Context<'_>, &mut RowWriter) -> io::Result<()>;
 
 /// Definitions and row functions of the small tables, except those of threads.
-const ALL: [(fn() -> Definition, Make); 10] = [
+const ALL: [(fn() -> Definition, MakeRows); 10] = [
     (loaders::definition, loaders::make),
     (recorded::sites, recorded::make_sites),
     (recorded::samples, recorded::make_samples),
@@ -43,11 +43,12 @@ const ALL: [(fn() -> Definition, Make); 10] = [
     (waste::definition, waste::make),
 ];
 
-const OF_THREADS: [Of; 3] = [Of::Threads, Of::Frames, Of::Locals];
+const OF_THREADS: [ThreadTableKind; 3] =
+    [ThreadTableKind::Threads, ThreadTableKind::Frames, ThreadTableKind::Locals];
 
 /// Returns the tables of this module.
 pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
-    let found = Found::new(context);
+    let found = DumpThreads::new(context);
     let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
     for of in OF_THREADS {
         all.push(Box::new(ThreadTable::new(&found, of)));
@@ -68,14 +69,14 @@ pub(super) fn definitions() -> Vec<Definition> {
 struct Small<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    make: Make,
+    make: MakeRows,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
     /// Rows of each value, by column; for joins.
     rows_of: Vec<OnceLock<RowsOf>>,
 }
 
 /// Rows of each value of a column.
-type RowsOf = FxHashMap<Key, Vec<usize>>;
+type RowsOf = FxHashMap<LookupKey, Vec<usize>>;
 
 /// Approximate number of rows of one value.
 const ROWS_OF_VALUE: f64 = 8.0;
@@ -84,21 +85,21 @@ const ROWS_OF_VALUE: f64 = 8.0;
 const USUAL_ROWS: u64 = 100;
 
 impl<'a> Small<'a> {
-    fn new(context: &Arc<Context<'a>>, definition: Definition, make: Make) -> Self {
+    fn new(context: &Arc<Context<'a>>, definition: Definition, make: MakeRows) -> Self {
         let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
         Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
     }
 
     /// Returns the rows that have a value in a column, one chunk each.
-    fn find(&self, column: usize, key: &Key) -> io::Result<Vec<Chunk>> {
+    fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
         let made = self.made()?;
         let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };
         let rows_of = rows_of.get_or_init(|| {
             let mut rows_of = RowsOf::default();
             for row in 0..made.rows {
                 let key = match made.cell(row, column) {
-                    Cell::Integer(value) => Key::Integer(value),
-                    Cell::Text(text) => Key::Text(text.to_owned()),
+                    Cell::Integer(value) => LookupKey::Integer(value),
+                    Cell::Text(text) => LookupKey::Text(text.to_owned()),
                     Cell::Null | Cell::Real(_) => continue,
                 };
                 rows_of.entry(key).or_default().push(row);
@@ -106,12 +107,12 @@ impl<'a> Small<'a> {
             rows_of
         });
         let rows = rows_of.get(key).map(Vec::as_slice).unwrap_or_default();
-        Ok(rows.iter().map(|row| Chunk::Rows(*row..*row + 1)).collect())
+        Ok(rows.iter().map(|row| TableChunk::Rows(*row..*row + 1)).collect())
     }
 
     fn made(&self) -> Result<&Batch, io::Error> {
         let made = once(&self.made, || {
-            let mut rows = Rows::new(&self.definition.columns);
+            let mut rows = RowWriter::new(&self.definition.columns);
             let made = (self.make)(&self.context, &mut rows);
             made.map(|()| rows.finish()).map_err(|error| (error.kind(), error.to_string()))
         });
@@ -143,30 +144,32 @@ impl Table for Small<'_> {
 
     fn lookups(&self) -> Vec<Lookup> {
         // Columns for joins: objects, classes, serial numbers of traces.
-        let is_key = |kind: Kind, name: &str| matches!(kind, Kind::Id | Kind::Name) || name == "trace";
+        let is_key = |kind: ColumnType, name: &str| {
+            matches!(kind, ColumnType::Id | ColumnType::Name) || name == "trace"
+        };
         let columns = self.definition.columns.iter().enumerate();
         let keys = columns.filter(|(_, column)| is_key(column.kind, &column.name));
         keys.map(|(column, _)| Lookup { column, operator: Operator::Equal, rows: ROWS_OF_VALUE }).collect()
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match self.made().ok().and_then(|batch| batch.columns.get(column)) {
             Some(Values::Names { names, .. }) => names.clone(),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         match question {
-            Question::Of(column, _, key) => self.find(*column, key),
+            TableQuery::Of(column, _, key) => self.find(*column, key),
             // Made here, not when rows are read: the computation uses all cores, and the reader may be one of several
             // threads that wait for each other.
-            _ => Ok(vec![Chunk::Rows(0..self.made()?.rows)]),
+            _ => Ok(vec![TableChunk::Rows(0..self.made()?.rows)]),
         }
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let made = self.made()?;
         let rows = rows.start.min(made.rows)..rows.end.min(made.rows);
         for (at, from) in made.columns.iter().enumerate().filter(|(at, _)| wanted.has(*at)) {

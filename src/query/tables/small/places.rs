@@ -3,8 +3,8 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
-use crate::compare::places::{Aligned, Places};
+use super::RowWriter;
+use crate::compare::places::{Aligned, DumpPlaces};
 use crate::dictionary::names;
 
 /// Returns the definition of the table.
@@ -35,8 +35,8 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
-    let places = Places::new(context.heap, context.graph, context.bytes)?;
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+    let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?;
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
 use crate::recordings::profile::binary::{self, Want};
 use crate::recordings::profile::{Profile, Traces};
@@ -44,7 +44,7 @@ pub(super) fn sites() -> Definition {
 }
 
 /// Makes the rows of `sites`.
-pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
@@ -52,7 +52,7 @@ pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<(
             binary::sites_of_objects(context.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
     }
     let Some(of) = &profile.sites else { return Ok(()) };
-    for row in sites::sites(of, &profile.traces, &sites::Question::default()).rows {
+    for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {
         let site = row.site;
         rows.count(row.rank)
             .text(&*site.class)
@@ -87,10 +87,10 @@ pub(super) fn samples() -> Definition {
 }
 
 /// Makes the rows of `samples`.
-pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
-    for row in cpu::by_trace(samples, &profile.traces, &cpu::Question::default()).rows {
+    for row in cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
         rows.count(row.rank)
             .count(u64::from(row.trace.0))
             .count(row.samples)
@@ -124,7 +124,7 @@ pub(super) fn traces() -> Definition {
 }
 
 /// Makes the rows of `traces`.
-pub(super) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::super::batch::{Batch, Cell, NO_NAME, Values};
-use super::super::definition::{Column, Kind, Wanted};
-use super::super::names::{NameList, Names};
+use super::super::column_names::{ColumnNames, NameList};
+use super::super::definition::{Column, ColumnType, Wanted};
 use hprof_parser::ObjectId;
 
 /// Rows under construction. Values of a row are added from left to right, followed by [`Rows::end`].
-pub(super) struct Rows {
+pub(super) struct RowWriter {
     batch: Batch,
     /// Numbers of the names, by column. Finding them in the batch would take a step for each name.
     names: Vec<FxHashMap<Arc<str>, u32>>,
@@ -22,13 +22,13 @@ pub(super) struct Rows {
     at: usize,
 }
 
-impl Rows {
+impl RowWriter {
     pub(super) fn new(columns: &[Column]) -> Self {
         Self {
-            batch: Batch::new(columns, Wanted::ALL, |_| Names::default()),
+            batch: Batch::new(columns, Wanted::ALL, |_| ColumnNames::default()),
             names: vec![FxHashMap::default(); columns.len()],
             lists: vec![NameList::default(); columns.len()],
-            is_name: columns.iter().map(|column| column.kind == Kind::Name).collect(),
+            is_name: columns.iter().map(|column| column.kind == ColumnType::Name).collect(),
             at: 0,
         }
     }

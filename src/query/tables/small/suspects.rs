@@ -3,9 +3,9 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
-use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
+use crate::leaks::{self, DEFAULT_THRESHOLD, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
 
 /// Returns the definition of the table.
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
-use crate::waste::{FieldSum, GroupBy, Question, waste};
+use crate::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
@@ -28,8 +28,8 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
-    let question = Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 0 };
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+    let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
     for kind in &found.rows {
         let none = kind.fields.is_empty().then_some(None);

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{TextClass, TextError, TextHeap, names, walk};
+use super::{TextClass, TextError, TextHeap, display_names, walk};
 use crate::recordings::profile::{Origin, Site, Sites};
 use crate::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
-use hprof_parser::text::Event;
+use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
 use hprof_parser::{ObjectId, TraceSerial};
 
@@ -61,14 +61,14 @@ struct Class {
 
 impl Class {
     fn java_name(&self) -> String {
-        let name = names::class(&self.name);
+        let name = display_names::class(&self.name);
         if self.of_elements { name + "[]" } else { name }
     }
 }
 
 /// Way in which a class is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum ClassNaming {
     Itself,
     /// By the class of its elements, as the agent of JDK 1.2 to 1.4 names arrays.
     ByElements,
@@ -92,7 +92,7 @@ impl HeapCounter {
             ClassTrace::One(one) if one == trace => ClassTrace::One(one),
             ClassTrace::One(_) | ClassTrace::Several => ClassTrace::Several,
         };
-        let number = self.number(name, Some(id), Named::Itself);
+        let number = self.number(name, Some(id), ClassNaming::Itself);
         if let Some(class) = self.classes.get_mut(number as usize) {
             // The boot loader has no line.
             class.loader = class.loader.or(Some(ObjectId::NULL));
@@ -112,7 +112,7 @@ impl HeapCounter {
     #[inline]
     pub(super) fn object(&mut self, object: &TextObject<'_>) {
         self.heap.instances += 1;
-        let class = self.number(object.class, object.class_object, Named::Itself);
+        let class = self.number(object.class, object.class_object, ClassNaming::Itself);
         self.count(class, object.trace, object.size);
         if !self.loaders.is_empty()
             && let Some(known) = self.loaders.get_mut(&object.object)
@@ -124,7 +124,7 @@ impl HeapCounter {
     #[inline]
     pub(super) fn array(&mut self, array: &TextArray<'_>) {
         self.heap.arrays += 1;
-        let named = if array.class.ends_with(b"]") { Named::Itself } else { Named::ByElements };
+        let named = if array.class.ends_with(b"]") { ClassNaming::Itself } else { ClassNaming::ByElements };
         let class = self.number(array.class, array.class_object, named);
         self.count(class, array.trace, array.size);
     }
@@ -142,8 +142,8 @@ impl HeapCounter {
 
     /// Returns the number of a class. An ID that is missing, 0 or another class's is ignored.
     #[inline]
-    fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
-        let by_id = if named == Named::Itself { &self.by_id } else { &self.by_element };
+    fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: ClassNaming) -> u32 {
+        let by_id = if named == ClassNaming::Itself { &self.by_id } else { &self.by_element };
         if let Some(number) = id.and_then(|id| by_id.get(&id))
             && self.classes.get(*number as usize).is_some_and(|class| class.name == name)
         {
@@ -152,13 +152,13 @@ impl HeapCounter {
         self.other_number(name, id, named)
     }
 
-    fn other_number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
+    fn other_number(&mut self, name: &[u8], id: Option<ObjectId>, named: ClassNaming) -> u32 {
         // The number of classes is below 2^32: each takes more than a byte of memory.
         let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
-        let of_elements = named == Named::ByElements;
+        let of_elements = named == ClassNaming::ByElements;
         let (by_id, by_name) = match named {
-            Named::Itself => (&mut self.by_id, &mut self.by_name),
-            Named::ByElements => (&mut self.by_element, &mut self.by_element_name),
+            ClassNaming::Itself => (&mut self.by_id, &mut self.by_name),
+            ClassNaming::ByElements => (&mut self.by_element, &mut self.by_element_name),
         };
         let id = id.filter(|id| !id.is_null() && !by_id.contains_key(id));
         match id {
@@ -317,11 +317,11 @@ pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Re
     }
     let mut found: IdMap<ObjectId, String> = IdMap::default();
     walk(file, |number, _, event| match event {
-        Event::Object(object) if number == run && wanted.contains(&object.object) => {
-            found.insert(object.object, names::class(object.class));
+        TextEvent::Object(object) if number == run && wanted.contains(&object.object) => {
+            found.insert(object.object, display_names::class(object.class));
         }
         // Only the last HEAP DUMP counts.
-        Event::HeapBegin { .. } if number == run => found.clear(),
+        TextEvent::HeapBegin { .. } if number == run => found.clear(),
         _ => {}
     })?;
     for class in &mut heap.classes {

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use super::names;
+use super::display_names;
 use crate::recordings::profile::sites::percent;
 use crate::recordings::profile::{Samples, TimeRow, Times};
 use crate::sorting::SortRows;
@@ -15,11 +15,11 @@ use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
 /// Tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    tables: Vec<Table>,
+    tables: Vec<RankingTable>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct RankingTable {
     total: i64,
     rows: Vec<TimeRow>,
     date: Option<String>,
@@ -27,14 +27,14 @@ struct Table {
 
 impl Tables {
     pub(super) fn begin(&mut self, total: i64, date: &[u8]) {
-        self.tables.push(Table { total, rows: Vec::new(), date: names::date(date) });
+        self.tables.push(RankingTable { total, rows: Vec::new(), date: display_names::date(date) });
     }
 
     pub(super) fn row(&mut self, ranking: Ranking, row: &CpuRow<'_>) {
         let Some(table) = self.tables.last_mut() else { return };
         let name = row.name.map(|name| match ranking {
-            Ranking::Samples | Ranking::Times => names::method(name),
-            Ranking::Contention => names::monitor(&MonitorName::of_row(name)),
+            Ranking::Samples | Ranking::Times => display_names::method(name),
+            Ranking::Contention => display_names::monitor(&MonitorName::of_row(name)),
         });
         table.rows.push(TimeRow {
             trace: row.trace,
@@ -73,12 +73,12 @@ impl Tables {
     }
 
     pub(super) fn times(self) -> Option<Times> {
-        let Table { total, rows, date } = self.sum()?;
+        let RankingTable { total, rows, date } = self.sum()?;
         Some(Times { total_ms: total, rows, date })
     }
 
     /// Returns a single table unchanged, or the sum of several: times are computed from the percentages of the totals.
-    fn sum(mut self) -> Option<Table> {
+    fn sum(mut self) -> Option<RankingTable> {
         let last = self.tables.pop()?;
         if self.tables.is_empty() {
             return Some(last);
@@ -115,6 +115,6 @@ impl Tables {
             accumulated += time / whole;
             TimeRow { self_percent: percent(time / whole), accumulated_percent: percent(accumulated), ..row }
         });
-        Some(Table { total, rows: rows.collect(), date })
+        Some(RankingTable { total, rows: rows.collect(), date })
     }
 }

@@ -35,8 +35,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 
+use super::avoiding_walk::{Marks, Outward};
 use super::preorder::{self, Start};
-use super::walk::{Marks, Outward};
 
 /// Number of positions or objects per chunk.
 const CHUNK: u32 = 1 << 16;
@@ -51,7 +51,7 @@ const MAX_REFERRERS: usize = 64;
 
 /// Limits after which a walk from the roots takes over.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct WalkLimits {
     /// Maximum number of dominated objects: the more they are, the fewer a walk from the roots visits.
     pub dominated: u32,
     /// Maximum number of objects visited besides the dominated ones.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub looked_at: u32,
 }
 
-impl Limits {
+impl WalkLimits {
     /// Returns limits within which the search is cheaper than the walk.
     pub fn of(tree: &Tree) -> Self {
         let reachable = tree.reachable();
@@ -90,7 +90,7 @@ pub(super) fn jointly(
     start: Start,
     members: &Marks<TreePosition>,
     [first, last]: [TreePosition; 2],
-    limits: Limits,
+    limits: WalkLimits,
 ) -> Option<Jointly> {
     let tree = &graph.tree;
     let dominated = dominated(tree, members, [first, last]);
@@ -98,10 +98,10 @@ pub(super) fn jointly(
         return None;
     }
     let (dominated, mut objects, mut bytes) = objects_of(tree, &dominated);
-    let mut search = Search::new(graph, start, &dominated, limits);
+    let mut search = JointSearch::new(graph, start, &dominated, limits);
     search.visit(search.targets_outside())?;
     search.revive();
-    let Search { visited: mut others, alive, .. } = search;
+    let JointSearch { visited: mut others, alive, .. } = search;
     others.retain(|object| !alive.contains(*object));
     for object in &others {
         let size = tree.position(*object).map_or(0, |position| tree.shallow_bytes(position));
@@ -169,7 +169,7 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
     (marks, objects, bytes)
 }
 
-struct Search<'a> {
+struct JointSearch<'a> {
     graph: &'a ObjectGraph,
     outward: Outward<'a>,
     /// All objects dominated by the set.
@@ -190,8 +190,8 @@ struct Search<'a> {
     most: usize,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a ObjectGraph, start: Start, dominated: &'a Marks, limits: Limits) -> Self {
+impl<'a> JointSearch<'a> {
+    fn new(graph: &'a ObjectGraph, start: Start, dominated: &'a Marks, limits: WalkLimits) -> Self {
         let none = || Bits::new(graph.objects.len());
         let mut roots = none();
         for root in graph.roots.objects() {

@@ -14,9 +14,9 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::jointly::{Limits, jointly};
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
+use super::retained_of_set_search::{WalkLimits, jointly};
 
 /// Maximum number of dominators climbed to find one that dominates all objects; beyond that, the walk starts from the
 /// roots.
@@ -43,14 +43,14 @@ pub struct Retained {
 
 /// Returns the joint retained size of these objects.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
-    retained_within(graph, set, Limits::of(&graph.tree))
+    retained_within(graph, set, WalkLimits::of(&graph.tree))
 }
 
 /// Like [`retained`], with explicit limits, which only affect the time.
-pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> Retained {
+pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> Retained {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let places = Places::of(tree, set, &members);
+    let places = SetPositions::of(tree, set, &members);
     let mut answer = Retained {
         objects: set.len(),
         unreachable_objects: set.len() - places.reachable,
@@ -86,14 +86,14 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits)
 
 /// Returns the objects that these objects retain together, including themselves; an unreachable one retains itself.
 pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
-    retained_set_within(graph, set, Limits::of(&graph.tree))
+    retained_set_within(graph, set, WalkLimits::of(&graph.tree))
 }
 
 /// Like [`retained_set`], with explicit limits, which only affect the time.
-pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> RoaringBitmap {
+pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let Some((first, last)) = Places::of(tree, set, &members).span else { return set.clone() };
+    let Some((first, last)) = SetPositions::of(tree, set, &members).span else { return set.clone() };
     let start = common_dominator(tree, first, last);
     if start != Start::Object(first)
         && let Some(jointly) = jointly(graph, start, &members, [first, last], limits)
@@ -119,7 +119,7 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Lim
 
 /// Positions of the objects of a set.
 #[derive(Debug, Clone, Copy, Default)]
-struct Places {
+struct SetPositions {
     /// Shallow size of all objects, and of the reachable ones.
     bytes: u64,
     reachable_bytes: u64,
@@ -128,7 +128,7 @@ struct Places {
     span: Option<(TreePosition, TreePosition)>,
 }
 
-impl Places {
+impl SetPositions {
     /// Marks the positions of the reachable objects of a set. There may be tens of millions: they are never listed as a
     /// whole.
     fn of(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {

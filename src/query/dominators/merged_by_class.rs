@@ -19,7 +19,7 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables;
 
-use super::{class_counts, retained};
+use super::{class_pass, retained_of_set};
 
 /// Maximum number of distinct nodes; further ones count as omitted.
 const MAX_NODES: usize = 1 << 20;
@@ -51,7 +51,7 @@ pub enum Tops<'a> {
 
 /// Start and limits of a listing.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct MergedQuery<'a> {
     /// Start of the tree.
     pub tops: Tops<'a>,
     /// Number of levels of nodes, including the first.
@@ -96,7 +96,7 @@ pub struct Others {
 
 /// Objects of one class below the same classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct MergedNode {
     /// Class of the objects.
     pub class: NodeClass,
     /// Depth of the node, from 0.
@@ -126,18 +126,18 @@ pub struct Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Nodes in preorder, siblings by retained size, largest first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<MergedNode>,
     /// Nodes omitted at the top.
     pub others: Others,
 }
 
 /// Returns the positions of the objects of some classes that no other of them dominates, ascending.
 pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
-    retained::tops(&graph.tree, classes.all_objects(graph))
+    retained_of_set::tops(&graph.tree, classes.all_objects(graph))
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
-pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
     let java_lang_class = summary.java_lang_class();
     merge(graph, question, |object: ObjectIndex, class: u32| {
         let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
@@ -147,14 +147,14 @@ pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -
 }
 
 /// Like [`merged`], but class objects are treated as instances of `java.lang.Class`.
-pub(super) fn merged_instances(graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
     merge(graph, question, |_, class| class)
 }
 
 /// Merges a part of the tree by the key that `key_of` returns for an object and its class.
 fn merge(
     graph: &ObjectGraph,
-    question: &Question<'_>,
+    question: &MergedQuery<'_>,
     key_of: impl Fn(ObjectIndex, u32) -> u32 + Sync,
 ) -> Merged {
     let tree = &graph.tree;
@@ -169,8 +169,8 @@ fn merge(
     let key = |object: ObjectIndex, class: u32| {
         if class == tables::NONE { UNKNOWN } else { key_of(object, class) }
     };
-    let mut pass = Pass::new(tree, question);
-    class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {
+    let mut pass = MergePass::new(tree, question);
+    class_pass::pass(graph, range.clone(), key, |position, depth, key, bytes| {
         pass.object(position, depth, key, bytes);
     });
     pass.close(0, range.end);
@@ -179,7 +179,7 @@ fn merge(
 
 /// A node during the pass.
 #[derive(Debug, Clone, Copy)]
-struct Sum {
+struct NodeSum {
     key: u32,
     parent: u32,
     depth: u32,
@@ -195,7 +195,7 @@ struct Sum {
 /// An object that contains the current position, and the links of its chain below it. A chain is one entry, however
 /// long.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenChain {
     depth: u32,
     /// Depth of the last open link.
     last_depth: u32,
@@ -207,7 +207,7 @@ struct Open {
     last: (u32, u32),
 }
 
-struct Pass<'a> {
+struct MergePass<'a> {
     tree: &'a Tree,
     levels: u32,
     /// Remaining tops; `None` if all objects of a depth are tops.
@@ -215,18 +215,18 @@ struct Pass<'a> {
     next_top: Option<TreePosition>,
     /// Depth of tops that are not listed.
     top_depth: u32,
-    nodes: Vec<Sum>,
+    nodes: Vec<NodeSum>,
     /// Nodes by parent and key.
     known: FxHashMap<(u32, u32), u32>,
     /// Nodes omitted below others because of the limit; with key `NONE`, those at the top.
     too_many: FxHashMap<u32, Others>,
-    open: Vec<Open>,
+    open: Vec<OpenChain>,
     bytes: u64,
     last_top: (u32, u32),
 }
 
-impl<'a> Pass<'a> {
-    fn new(tree: &'a Tree, question: &Question<'a>) -> Self {
+impl<'a> MergePass<'a> {
+    fn new(tree: &'a Tree, question: &MergedQuery<'a>) -> Self {
         let (mut tops, top_depth) = match question.tops {
             Tops::Roots => (None, 0),
             Tops::Objects(tops) => (Some(tops.iter()), 0),
@@ -269,7 +269,8 @@ impl<'a> Pass<'a> {
                 None
             }
         };
-        let is_link = |above: &Open| self.nodes.get(above.node as usize).is_some_and(|node| node.key == key);
+        let is_link =
+            |above: &OpenChain| self.nodes.get(above.node as usize).is_some_and(|node| node.key == key);
         let (number, chain) = match (above.filter(is_link), self.open.last_mut()) {
             // A link of a chain.
             (Some(above), Some(open)) => {
@@ -278,7 +279,14 @@ impl<'a> Pass<'a> {
             }
             _ => {
                 let Some(node) = self.node(above, key, position) else { return };
-                self.open.push(Open { depth, last_depth: depth, node, position, before, last: (NONE, NONE) });
+                self.open.push(OpenChain {
+                    depth,
+                    last_depth: depth,
+                    node,
+                    position,
+                    before,
+                    last: (NONE, NONE),
+                });
                 (node, 1)
             }
         };
@@ -294,7 +302,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns the node for objects of this key below an object; `None` if it is too deep, or there are too many.
-    fn node(&mut self, above: Option<Open>, key: u32, position: TreePosition) -> Option<u32> {
+    fn node(&mut self, above: Option<OpenChain>, key: u32, position: TreePosition) -> Option<u32> {
         let parent = above.map_or(NONE, |above| above.node);
         let last = above.map_or(self.last_top, |above| above.last);
         if last.0 == key && last.1 != NONE {
@@ -319,7 +327,7 @@ impl<'a> Pass<'a> {
             None => {
                 let node = u32::try_from(self.nodes.len()).ok()?;
                 self.known.insert((parent, key), node);
-                self.nodes.push(Sum {
+                self.nodes.push(NodeSum {
                     key,
                     parent,
                     depth,
@@ -360,7 +368,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Converts the nodes to the requested listing.
-    fn listing(self, question: &Question<'_>) -> Merged {
+    fn listing(self, question: &MergedQuery<'_>) -> Merged {
         let Self { nodes, mut too_many, .. } = self;
         let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (number, node) in (0u32..).zip(&nodes) {
@@ -371,7 +379,7 @@ impl<'a> Pass<'a> {
         let mut pick = |parent: u32| {
             let mut others = too_many.remove(&parent).unwrap_or_default();
             let all = children.remove(&parent).unwrap_or_default().into_iter();
-            let mut all: Vec<(u32, &Sum)> =
+            let mut all: Vec<(u32, &NodeSum)> =
                 all.filter_map(|number| Some((number, nodes.get(number as usize)?))).collect();
             all.sort_rows_by_key(|(_, node)| (Reverse(node.retained_bytes), node.key));
             let large = all.partition_point(|(_, node)| node.retained_bytes >= question.min_retained_bytes);
@@ -390,7 +398,7 @@ impl<'a> Pass<'a> {
             let Some(sum) = nodes.get(number as usize) else { continue };
             let place = merged.nodes.len();
             let (below, others) = pick(number);
-            merged.nodes.push(Node {
+            merged.nodes.push(MergedNode {
                 class: NodeClass::of(sum.key),
                 depth: sum.depth,
                 parent,

@@ -13,7 +13,7 @@ const CHUNK: u32 = 1 << 16;
 
 /// A reachable object in the dominator tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node<T> {
+pub struct TreeNode<T> {
     /// Number of objects that dominate it.
     pub depth: u32,
     /// Shallow size.
@@ -36,7 +36,7 @@ pub fn of_chunk<T: Copy>(
     chunk: Range<TreePosition>,
     names: &[T],
     outside: impl Fn(TreePosition) -> Option<T>,
-) -> Vec<Node<T>> {
+) -> Vec<TreeNode<T>> {
     let mut nodes = Vec::with_capacity(chunk.end.at() - chunk.start.at());
     // Objects that contain the current position: depth, position, shallow bytes of this chunk before it.
     let mut open: Vec<(u32, TreePosition, u64)> = Vec::new();
@@ -54,7 +54,7 @@ pub fn of_chunk<T: Copy>(
                 dominator
             }
         };
-        nodes.push(Node { depth, shallow_bytes, retained_bytes: 0, dominator });
+        nodes.push(TreeNode { depth, shallow_bytes, retained_bytes: 0, dominator });
         open.push((depth, position, bytes));
         bytes = bytes.saturating_add(shallow_bytes);
     });
@@ -73,7 +73,7 @@ pub fn of_chunk<T: Copy>(
 #[inline]
 fn close<T>(
     open: &mut Vec<(u32, TreePosition, u64)>,
-    nodes: &mut [Node<T>],
+    nodes: &mut [TreeNode<T>],
     first: TreePosition,
     depth: u32,
     bytes: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Distinct values of a column of names. A batch may contain only some of them.
-pub type Names = Arc<NameList>;
+pub type ColumnNames = Arc<NameList>;
 
 /// Texts by number, in one allocation: a dump has tens of thousands of classes, and most queries show a few of their
 /// names.

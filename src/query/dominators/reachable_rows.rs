@@ -9,11 +9,11 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::Ids;
 use hprof_parser::ObjectId;
 
-use super::nodes;
+use super::tree_nodes;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ReachableRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -28,13 +28,13 @@ pub struct Row {
 
 /// Rows of all reachable objects. Their data is validated first.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct ReachableRows<'a> {
     graph: &'a ObjectGraph,
     ids: Ids<'a>,
     labels: Labels<'a>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ReachableRows<'a> {
     /// Prepares rows of the objects of this graph.
     pub fn new(graph: &'a ObjectGraph) -> Self {
         graph.check_tree();
@@ -42,10 +42,10 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
-    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
+    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
-        let nodes = nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
+        let nodes = tree_nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
             let object = self.graph.tree.object_at(position)?;
             self.graph.objects.addresses.id_of(object)
         });
@@ -60,8 +60,8 @@ impl<'a> Rows<'a> {
     /// Returns IDs and classes of the objects of a chunk. They are looked up in order of object index, which is that of
     /// memory.
     #[allow(clippy::cast_possible_truncation)]
-    fn objects(&self, chunk: Range<TreePosition>) -> Vec<Row> {
-        let mut rows = vec![Row::default(); chunk.end.at() - chunk.start.at()];
+    fn objects(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
+        let mut rows = vec![ReachableRow::default(); chunk.end.at() - chunk.start.at()];
         // One number each: comparing pairs takes longer.
         let mut objects: Vec<u64> = (self.graph.tree.objects_at(chunk).zip(0u64..))
             .map(|(object, at)| u64::from(object.0) << 32 | at)

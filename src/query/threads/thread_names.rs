@@ -76,14 +76,14 @@ impl Room {
 
 /// Names of some threads.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct ThreadNames {
     /// Name number of each thread, in the given order.
     of: Vec<Option<u32>>,
     /// Texts by name number; they may repeat.
     texts: Vec<String>,
 }
 
-impl Names {
+impl ThreadNames {
     /// Reads the names; `room` limits the distinct ones.
     pub(super) fn new(names: Vec<Option<Name<'_>>>, mut room: Room) -> Self {
         let mut known = IdMap::<(usize, usize, u8), u32>::default();
@@ -152,7 +152,7 @@ mod tests {
     fn names_are_read_once_and_in_order() {
         let label = || Some(Name::Label("b".to_owned()));
         let (a, b) = ("a", "b");
-        let names = Names::new(vec![name(b), None, name(a), name(b), label(), name("c")], Room::new(0));
+        let names = ThreadNames::new(vec![name(b), None, name(a), name(b), label(), name("c")], Room::new(0));
         assert_eq!(names.texts().collect::<Vec<_>>(), ["b", "a", "b", "c"]);
         assert_eq!(names.ranks(), [Some(1), None, Some(0), Some(1), Some(1), Some(2)]);
         assert_eq!(names.test(|name| name != "a"), [true, false, false, true, true, true]);
@@ -163,11 +163,11 @@ mod tests {
         static LONG: [u8; 5000] = [b'x'; 5000];
         // Each is a later part of the same array.
         let parts = (0..1000).filter_map(|at| Some(Name::Characters(Characters::Latin1(LONG.get(at..)?))));
-        let names = Names::new(parts.map(Some).collect(), Room::new(3 * MAX_NAME + 5));
+        let names = ThreadNames::new(parts.map(Some).collect(), Room::new(3 * MAX_NAME + 5));
         let lengths: Vec<usize> = names.texts().map(str::len).collect();
         assert_eq!(lengths.get(..4), Some(&[MAX_NAME, MAX_NAME, MAX_NAME, SHORT][..]));
         assert_eq!(lengths.iter().sum::<usize>(), 3 * MAX_NAME + 997 * SHORT);
-        let shared = Names::new(vec![name("x"); 1000], Room::new(0));
+        let shared = ThreadNames::new(vec![name("x"); 1000], Room::new(0));
         assert_eq!(shared.texts().count(), 1);
     }
 }

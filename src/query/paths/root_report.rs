@@ -8,10 +8,10 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::objects::label::Labels;
 use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;
@@ -19,7 +19,7 @@ use crate::threads::frames::Frames;
 
 /// Query for GC roots.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct RootQuery {
     /// Kinds of roots; all if empty.
     pub kinds: Vec<RootKind>,
     /// Pattern of threads.
@@ -30,7 +30,7 @@ pub struct Question {
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct RootThread {
     /// Object ID.
     pub id: ObjectId,
     /// Name, if the dump has it.
@@ -39,7 +39,7 @@ pub struct Thread {
 
 /// An object that is a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct RootRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -51,7 +51,7 @@ pub struct Row {
     /// `true` if the dump does not name it: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
     /// Thread, if the root has one and it is known.
-    pub thread: Option<Thread>,
+    pub thread: Option<RootThread>,
     /// Serial number of the thread, for the kinds that have one.
     pub thread_serial: Option<u32>,
     /// Frame number in the thread's stack trace.
@@ -81,26 +81,32 @@ pub struct KindRow {
 
 /// GC roots that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct RootReport {
     /// Kinds, most retained bytes first.
     pub kinds: Vec<KindRow>,
     /// Roots, most retained bytes first, at most `top`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RootRow>,
     /// Number of rows before `top` was applied.
     pub total: u64,
 }
 
 /// Returns the roots that match a query, and what they retain.
-pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, question: &Question) -> Answer {
+pub fn roots(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    frames: &Frames<'_>,
+    question: &RootQuery,
+) -> RootReport {
     let tree = &graph.tree;
     let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
-    let mut names: FxHashMap<ObjectIndex, Thread> = FxHashMap::default();
+    let mut names: FxHashMap<ObjectIndex, RootThread> = FxHashMap::default();
     let mut is_of_thread = |root: &GcRoot| match (&question.thread, root.thread) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(wanted), Some(thread)) => {
-            let thread =
-                names.entry(thread).or_insert_with(|| Thread { id: id(thread), name: labels.label(thread) });
+            let thread = names
+                .entry(thread)
+                .or_insert_with(|| RootThread { id: id(thread), name: labels.label(thread) });
             wanted.matches(thread.id, thread.name.as_deref())
         }
     };
@@ -121,7 +127,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
     counted.sort_rows_by_key(|(bytes, ..)| Reverse(*bytes));
     let total = counted.len() as u64;
     let rows = (counted.into_iter().take(question.top.unwrap_or(usize::MAX)))
-        .map(|(retained_bytes, root, times)| Row {
+        .map(|(retained_bytes, root, times)| RootRow {
             id: id(root.object),
             class: graph.objects.class(root.object),
             label: labels.label(root.object),
@@ -129,7 +135,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             is_assumed: root.is_assumed,
             thread: root.thread.map(|thread| {
                 let known = names.get(&thread).cloned();
-                known.unwrap_or_else(|| Thread { id: id(thread), name: labels.label(thread) })
+                known.unwrap_or_else(|| RootThread { id: id(thread), name: labels.label(thread) })
             }),
             thread_serial: root.thread_serial,
             frame: root.frame,
@@ -139,7 +145,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             retained_bytes,
         })
         .collect();
-    Answer { kinds, rows, total }
+    RootReport { kinds, rows, total }
 }
 
 /// Sums up all roots by kind.

@@ -26,8 +26,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::scratch::Array;
 
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
 
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 18;
@@ -112,7 +112,7 @@ pub fn retained(graph: &ObjectGraph, sets: &Sets) -> io::Result<Vec<SetRetained>
         is_member.insert(member);
     }
     let seeds = seeds(graph, sets, &members, &outside);
-    let walk = Walk { graph, sets, outside, is_member, seeds };
+    let walk = SetsWalk { graph, sets, outside, is_member, seeds };
     let mut batches: Vec<Range<u32>> = std::iter::once(0..sets.count).collect();
     while let Some(batch) = batches.pop() {
         // One set makes at most two collections.
@@ -169,7 +169,7 @@ fn class_objects_held_by_instances(
 }
 
 /// State shared by all batches.
-struct Walk<'a> {
+struct SetsWalk<'a> {
     graph: &'a ObjectGraph,
     sets: &'a Sets,
     /// Objects that are reachable without any member.
@@ -178,7 +178,7 @@ struct Walk<'a> {
     seeds: Vec<ObjectIndex>,
 }
 
-impl Walk<'_> {
+impl SetsWalk<'_> {
     /// Processes a batch of sets; `None` if they are too many to be processed together.
     fn batch(&self, batch: &Range<u32>, answer: &mut [SetRetained]) -> io::Result<Option<()>> {
         let mut collections = Collections::new(batch.end - batch.start > 1);
