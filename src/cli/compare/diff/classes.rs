@@ -14,7 +14,7 @@ use hprof_query::compare::Change;
 use hprof_query::compare::classes::{
     ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
 };
-use hprof_query::compare::stable_names as class_names;
+use hprof_query::compare::stable_names;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};
@@ -178,7 +178,7 @@ fn title(group_by: ComparedGroupBy) -> &'static str {
 
 /// Returns the displayed name of a loader.
 fn told_loader(text: &str) -> &str {
-    if desk::hides_values() { class_names::unnamed_loader(text) } else { text }
+    if desk::hides_values() { stable_names::unnamed_loader(text) } else { text }
 }
 
 fn columns<'a>(group_by: ComparedGroupBy, retained: bool) -> Columns<'a, &'a ClassChange> {
