@@ -1,6 +1,7 @@
 //! Places in tables: in a column where lines may be long, else below their row, broken between labels.
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use hprof_report::grid::Line;
 
@@ -8,8 +9,8 @@ use hprof_report::grid::Line;
 const INDENT: usize = 4;
 
 /// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
-pub(super) fn width(output: &Output<true>) -> Option<usize> {
-    output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
+pub(super) fn width(cx: &RunContext, output: &Output<true>) -> Option<usize> {
+    output::style(cx, output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 
 /// The lines of a place in a terminal.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
@@ -137,7 +137,7 @@ impl Source for Dumps {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     let dumps = args.input.len();
     anyhow::ensure!(
         dumps > 2,
@@ -147,11 +147,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.patterns.is_empty() || args.group_by != By::Place,
         "--class has no meaning with --group-by place; omit it, or use --group-by class"
     );
-    let inputs = ordered(args)?;
+    let inputs = ordered(cx, args)?;
     let which = if args.all { Which::All } else { Which::Growing };
     let (source, rows, least) = match args.group_by {
-        By::Place => by_place(args, &inputs, which)?,
-        By::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
+        By::Place => by_place(cx, args, &inputs, which)?,
+        By::Classes(group_by) => by_class(cx, args, &inputs, which, group_by)?,
     };
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { dumps: &source.all, least, hours };
     let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
-    let width = place_lines::width(&args.output);
+    let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)
         .beside(&beside_columns(), &beside)
         .matching(rows.len() as u64, "rows")
@@ -169,28 +169,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             .above(Section::Text(headline(&beside)))
             .below(|line: &Line<'_>| place_lines::lines(&line.row.text, width));
     }
-    source.show("trend", &args.output, answer)?;
+    source.show(cx, "trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
-        messages::line("note", &nothing);
+        cx.say("note", &nothing);
     }
     Ok(source.outcome(!rows.is_empty()))
 }
 
 /// The dumps in the order that is asked for, with the times of their headers.
-fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
+fn ordered(cx: &RunContext, args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in args.input.inputs() {
         // What there is to say of it is said when it is read.
-        let heap = input.open_quietly()?;
+        let heap = input.open_quietly(cx)?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
     if args.order == Order::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
-                messages::line(
-                    "note",
-                    "not all dumps say when they were made; they are compared in the order given",
-                );
+                cx.say("note", "not all dumps say when they were made; they are compared in the order given");
             }
         } else {
             dumps.sort_by_key(|(_, created)| *created);
@@ -201,11 +198,11 @@ fn ordered(args: &Args) -> anyhow::Result<Vec<(Input, u64)>> {
 
 type Found = (Dumps, Vec<Row>, Least);
 
-fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<Found> {
+fn by_place(cx: &RunContext, args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Result<Found> {
     let (mut places, mut all, mut last): (Vec<Places>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
-        let (session, found) = Session::ask(input, places_of)?;
+        let (session, found) = Session::ask(cx, input, places_of)?;
         is_damaged |= session.is_damaged();
         all.push(OneDump::of(&session, *created));
         places.push(found);
@@ -216,12 +213,18 @@ fn by_place(args: &Args, inputs: &[(Input, u64)], which: Which) -> anyhow::Resul
     Ok((Dumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
 }
 
-fn by_class(args: &Args, inputs: &[(Input, u64)], which: Which, group_by: GroupBy) -> anyhow::Result<Found> {
+fn by_class(
+    cx: &RunContext,
+    args: &Args,
+    inputs: &[(Input, u64)],
+    which: Which,
+    group_by: GroupBy,
+) -> anyhow::Result<Found> {
     let question = Question { group_by, patterns: args.patterns.clone() };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
-        let heap = input.open()?;
+        let heap = input.open(cx)?;
         is_damaged |= heap.is_damaged();
         all.push(OneDump::of(&heap, *created));
         censuses.push(Census::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, Step};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             path.display()
         );
     }
-    let (session, (overview, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
+    let (session, (overview, (headline, suspects))) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
         let suspects: Vec<String> =
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let commands = Commands::of(&args.input);
     let facts =
         Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects, headline };
-    let style = output::style(&args.output);
+    let style = output::style(cx, &args.output);
     // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
     // same in a mail. Programs have JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
-    session.show_as("overview", args.output.format(), style, answer)?;
+    session.show_as(cx, "overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
 }
 

@@ -16,9 +16,9 @@ use hprof_report::value::{Value, id, list};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{Top, limit};
-use crate::cli::shared::messages;
 use crate::cli::shared::session::{KEPT, Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
 
@@ -137,11 +137,11 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     let question = args.question()?;
     // Few rows are made here, where a damaged index is noticed and the question asked again. Many are made while they are
     // written: all that they need is checked before.
-    let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (found, kept)) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let found = strings::strings(heap.summary(), graph, bytes, &question)?;
         let reader = Reader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
@@ -153,9 +153,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         Ok((found, kept))
     })?;
-    let rows = args.input.with_threads(|| show(args, &session, &found, kept))??;
+    let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
     if !args.input.quiet && found.totals.unreadable > 0 {
-        messages::line(
+        cx.say(
             "note",
             &format!(
                 "{} Strings have no text: their value is null, no array of characters, or not in the dump",
@@ -164,10 +164,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         );
     }
     if !args.input.quiet && rows == 0 {
-        messages::line("note", args.why_nothing());
+        cx.say("note", args.why_nothing());
     }
     if args.live {
-        unreachable::note(&session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(rows > 0))
 }
@@ -177,7 +177,13 @@ fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
 
-fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
+fn show(
+    cx: &RunContext,
+    args: &Args,
+    session: &Session,
+    found: &Found,
+    kept: Option<Vec<Row>>,
+) -> anyhow::Result<u64> {
     let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
     let reader = Reader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };
@@ -202,7 +208,7 @@ fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -
         .matching(totals.rows, "rows")
         .under(Section::Line(line))
         .without_rows(NoRows::Nothing);
-    session.show("strings", &args.output, answer)
+    session.show(cx, "strings", &args.output, answer)
 }
 
 fn columns(rows: Rows) -> Columns<'static, Row> {

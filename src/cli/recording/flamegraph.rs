@@ -19,11 +19,12 @@ use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
 use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::cli::shared::{messages, output};
 
 use super::no_match;
 
@@ -166,7 +167,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
@@ -181,7 +182,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(Opened::open(input, args.data)?);
+        files.push(Opened::open(cx, input, args.data)?);
     }
     let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
@@ -195,9 +196,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let Some(of) = found else {
         let lacks = |file: &&Opened| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
-        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
+            args.input
+                .note(cx, "the files contain nothing of one kind: neither samples, nor times, nor sites");
         }
         return Ok(outcome(false));
     };
@@ -213,13 +215,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         })?,
     };
     if stacks.stacks == 0 {
-        args.input.note("no stack matches, or all matching stacks have weight 0");
-        no_match::patterns(&args.input, &question.filter, &profile.traces);
+        args.input.note(cx, "no stack matches, or all matching stacks have weight 0");
+        no_match::patterns(cx, &args.input, &question.filter, &profile.traces);
         return Ok(outcome(false));
     }
-    write(args, of, &stacks, file)?;
+    write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
-        notes(args, of, profile, baseline.first().copied(), &stacks);
+        notes(cx, args, of, profile, baseline.first().copied(), &stacks);
     }
     Ok(outcome(true))
 }
@@ -232,19 +234,19 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
-        let mut recorded = input.open(Want { sites: true, traces: true })?;
+    fn open(cx: &RunContext, input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
+        let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
             // The objects themselves are the last resort, and part of what the file holds.
-            input.count_sites(&mut recorded)?;
+            input.count_sites(cx, &mut recorded)?;
             held = stacks::held(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
 
     /// Says that the file does not hold what was asked for, and what it holds.
-    fn say_nothing(&self, wanted: Option<Of>) {
+    fn say_nothing(&self, cx: &RunContext, wanted: Option<Of>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
         let has = match wanted {
@@ -259,11 +261,16 @@ impl Opened {
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
-        self.input.note(&match others.split_last() {
-            None => has,
-            Some((last, [])) => format!("{has}; {last} shows what it contains"),
-            Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
-        });
+        self.input.note(
+            cx,
+            &match others.split_last() {
+                None => has,
+                Some((last, [])) => format!("{has}; {last} shows what it contains"),
+                Some((last, others)) => {
+                    format!("{has}; {} and {last} show what it contains", others.join(", "))
+                }
+            },
+        );
     }
 }
 
@@ -280,7 +287,7 @@ fn question(args: &Args, of: Of) -> Question {
     }
 }
 
-fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
+fn write(cx: &RunContext, args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
     let render = |out: &mut dyn Write| match args.format {
         FormatArg::Folded => folded::write(out, stacks),
         FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
@@ -293,7 +300,7 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
         _ => error.into(),
     };
     let Some(file) = file else {
-        let mut out = output::stdout();
+        let mut out = cx.out();
         render(&mut out).map_err(fewer)?;
         return output::finish(out);
     };
@@ -340,8 +347,15 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
 }
 
 /// What has to be known of the picture.
-fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
-    let note = |text: &str| messages::line("note", text);
+fn notes(
+    cx: &RunContext,
+    args: &Args,
+    of: Of,
+    profile: &Profile,
+    baseline: Option<&Profile>,
+    stacks: &Stacks,
+) {
+    let note = |text: &str| cx.say("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
         note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));

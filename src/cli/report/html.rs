@@ -146,7 +146,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     Asked { section, content, shells }
 }
 
-fn grids(asks: &[Ask]) -> Content {
+fn grids(asks: &[Ask<'_>]) -> Content {
     let mut grids = Vec::new();
     for ask in asks {
         match ask.grids() {
@@ -197,7 +197,7 @@ fn suspects_of(document: &Json) -> Markup {
 }
 
 fn treemap(about: &About) -> Markup {
-    match picture::area(&about.site, about.dump(), None) {
+    match picture::area(&about.cx, &about.site, about.dump(), None) {
         Ok((Some((area, names)), _)) => {
             let form = picture::Form::Treemap;
             picture::figure_of(&area, &names, form, picture::LARGE, None, &Links::none())
@@ -207,7 +207,7 @@ fn treemap(about: &About) -> Markup {
     }
 }
 
-fn flames(ask: &Ask) -> Markup {
+fn flames(ask: &Ask<'_>) -> Markup {
     match ask.format("folded") {
         Ok((folded, _)) => {
             let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
@@ -274,7 +274,7 @@ fn document(
                 main {
                     h1 { (title) }
                     @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
-                    @if about.hides_values {
+                    @if about.cx.hides_values {
                         p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
                     } @else {
                         p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }

@@ -70,7 +70,7 @@ impl Section {
             Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
             Self::Comparison => about.site.baseline.is_some() && about.has.heap,
             // Nothing but values.
-            Self::Strings => about.has.heap && !about.hides_values,
+            Self::Strings => about.has.heap && !about.cx.hides_values,
             _ => about.has.heap,
         }
     }
@@ -81,7 +81,7 @@ impl Section {
     }
 
     /// What it asks, with the rows that a report has room for.
-    pub(super) fn asks(self, about: &About) -> Vec<Ask> {
+    pub(super) fn asks(self, about: &About) -> Vec<Ask<'_>> {
         let one = |command| about.ask(command);
         match self {
             Self::Overview => vec![one("overview")],

@@ -12,6 +12,7 @@ use hprof_report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -40,9 +41,9 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let selections = args.input.settled(&args.selections)?;
-    let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
+    let selections = args.input.settled(cx, &args.selections)?;
+    let (session, (rows, total)) = Session::ask(cx, &args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
         let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
@@ -52,15 +53,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         Ok((rows, total))
     })?;
-    show(args, &session, &rows, total)?;
+    show(cx, args, &session, &rows, total)?;
     for (selection, row) in selections.iter().zip(&rows) {
-        notes(&session, selection, row, args.input.quiet);
+        notes(cx, &session, selection, row, args.input.quiet);
     }
-    unreachable::note(&session, &args.input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 
-fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
+fn show(
+    cx: &RunContext,
+    args: &Args,
+    session: &Session,
+    rows: &[Retained],
+    total: Retained,
+) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
     let together = || Line { selection: None, retained: total };
     // What several retain together does not follow from the rows.
@@ -78,26 +85,23 @@ fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> a
             ("selection", "all together".to_owned()),
         ]);
     }
-    session.show("retained", &args.output, answer)
+    session.show(cx, "retained", &args.output, answer)
 }
 
 /// Says what a row cannot.
-fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
+fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
     if quiet {
         return;
     }
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            What::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
+            What::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));
-        messages::line(
-            "note",
-            &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"),
-        );
+        cx.say("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use axum::http::{HeaderMap, header};
 
-use super::locked;
+use crate::cli::shared::context::locked;
 
 /// What decides.
 #[derive(Debug)]

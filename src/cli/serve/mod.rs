@@ -18,7 +18,6 @@ mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -26,6 +25,7 @@ use anyhow::Context;
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
+use crate::cli::shared::context::RunContext;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -116,7 +116,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     let site = args.site();
     if std::env::var_os(worker::VARIABLE).is_some() {
         return worker::run(&site, args.question_memory);
@@ -130,10 +130,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.address
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(args, site))
+    runtime.block_on(serve(cx, args, site))
 }
 
-async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
+async fn serve(cx: &RunContext, args: &Args, site: Site) -> anyhow::Result<Outcome> {
     let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
@@ -152,18 +152,13 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     if args.share {
         println(&format!("http://{address}/?token={}", access.token_once(true)?));
     }
-    help(address, args);
+    help(cx, address, args);
     if args.open {
-        browser::open(&format!("http://{address}/?token={}", access.token_once(false)?));
+        browser::open(cx, &format!("http://{address}/?token={}", access.token_once(false)?));
     }
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;
     Ok(Outcome::Fine)
-}
-
-/// A lock that outlives a panic of whoever held it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A line of stdout: an address.
@@ -174,23 +169,22 @@ fn println(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-fn help(address: SocketAddr, args: &Args) {
-    use crate::cli::shared::messages;
+fn help(cx: &RunContext, address: SocketAddr, args: &Args) {
     let port = address.port();
     if args.allow_remote {
-        messages::line(
+        cx.say(
             "warning",
             "whoever has this address sees all of the heap, from other machines too; it is sent unencrypted",
         );
     } else {
-        messages::line(
+        cx.say(
             "note",
             &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
         );
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is good once"));
+        cx.say("note", &format!("the second address is for somebody else{tunnel}; it is good once"));
     }
-    messages::line("note", "Ctrl-C ends the server");
+    cx.say("note", "Ctrl-C ends the server");
 }

@@ -1,13 +1,12 @@
 //! Queries as text: from a file or from stdin, and the place of what is wrong with them.
 
+use crate::cli::shared::context::RunContext;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use unicode_width::UnicodeWidthStr;
-
-use super::messages;
 use hprof_report::escape;
+use unicode_width::UnicodeWidthStr;
 
 /// The query of a file, or of stdin if that is `-`; no more than one byte beyond the longest.
 pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
@@ -28,13 +27,13 @@ pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
 }
 
 /// Shows a line of a query with a mark below the place, which has so many characters before it.
-pub(crate) fn show_place(line: &str, column: usize) {
+pub(crate) fn show_place(cx: &RunContext, line: &str, column: usize) {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = line.chars().take(column).collect();
     // Of a long line only what is around the place.
     let cut = before.chars().count().saturating_sub(40);
     let around: String = line.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());
-    messages::line("note", &plain(around));
-    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
+    cx.say("note", &plain(around));
+    cx.say("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
 }

@@ -12,6 +12,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::several::{OneDump, SeveralInput};
@@ -93,16 +94,16 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
     // There is one: it is required.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
-    let Some(path) = args.rules.as_deref() else { return init::run(first, args.out.as_deref()) };
+    let Some(path) = args.rules.as_deref() else { return init::run(cx, first, args.out.as_deref()) };
     let rules = match rules::read(path) {
         Ok(rules) => rules,
-        Err(error) => return Err(said(error)),
+        Err(error) => return Err(said(cx, error)),
     };
-    let old = baseline_path(args, &rules)?;
+    let old = baseline_path(cx, args, &rules)?;
     // Also a baseline that no rule needs: nobody means to replace it.
     let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
     let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(baselines).collect();
@@ -110,16 +111,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
     let mut run = Run { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
-    let baseline = run.measure_baseline(old.map(|old| first.of(&old)), damage);
+    let baseline = run.measure_baseline(cx, old.map(|old| first.of(&old)), damage);
     for input in &inputs {
-        run.check(input, &baseline, damage);
+        run.check(cx, input, &baseline, damage);
     }
     let written = reports.write(&run);
     run.errors.extend(written.err());
-    match show(args, &run) {
+    match show(cx, args, &run) {
         // A gate does not open because nobody reads what it says.
         Err(error) if !is_closed_pipe(&error) => Err(error),
-        _ => finish(run),
+        _ => finish(cx, run),
     }
 }
 
@@ -142,11 +143,11 @@ struct Looked {
 }
 
 impl Run {
-    fn measure_baseline(&mut self, input: Option<Input>, damage: Damage) -> Baseline {
+    fn measure_baseline(&mut self, cx: &RunContext, input: Option<Input>, damage: Damage) -> Baseline {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
-        let subject = Subject::measure(&input, &growing);
+        let subject = Subject::measure(cx, &input, &growing);
         let mut rows: Vec<Row> = Row::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
             State::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
@@ -162,9 +163,9 @@ impl Run {
         baseline
     }
 
-    fn check(&mut self, input: &Input, baseline: &Baseline, damage: Damage) {
+    fn check(&mut self, cx: &RunContext, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
-        let subject = Subject::measure(input, &rules);
+        let subject = Subject::measure(cx, input, &rules);
         let rows = Row::of(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
             State::Read { dump, one, .. } => (dump, one, true),
@@ -208,11 +209,11 @@ impl Source for Shown<'_> {
 }
 
 /// Says what is wrong with the rules, all but the last, which is how the run ends.
-fn said(error: anyhow::Error) -> anyhow::Error {
+fn said(cx: &RunContext, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<WrongRules>() {
         Ok(WrongRules(mut all)) => {
             let last = all.pop().unwrap_or_default();
-            all.iter().for_each(|one| messages::line("error", one));
+            all.iter().for_each(|one| cx.say("error", one));
             anyhow::Error::msg(last)
         }
         Err(other) => other,
@@ -220,7 +221,7 @@ fn said(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// The baseline, if a rule needs it.
-fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
+fn baseline_path(cx: &RunContext, args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
@@ -231,7 +232,7 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
         ),
         (None, Some(_)) => {
             if args.baseline.is_some() && !args.input.quiet() {
-                messages::line("note", "no rule measures growth: --baseline is not read");
+                cx.say("note", "no rule measures growth: --baseline is not read");
             }
             Ok(None)
         }
@@ -239,7 +240,7 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
     }
 }
 
-fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
+fn show(cx: &RunContext, args: &Args, run: &Run) -> anyhow::Result<()> {
     let dumps = if run.looked().filter(|looked| !looked.rows.is_empty()).count() > 1 {
         Dumps::Several
     } else {
@@ -260,7 +261,7 @@ fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
         }
         answer = answer.under(Section::Line(summary(run)));
     }
-    Shown(run).show("check", &args.output, answer)?;
+    Shown(run).show(cx, "check", &args.output, answer)?;
     Ok(())
 }
 
@@ -295,12 +296,12 @@ fn summary(run: &Run) -> String {
 }
 
 /// Ends the run: wrong rules and unreadable dumps count more than a failed rule, and that more than allowed damage.
-fn finish(run: Run) -> anyhow::Result<Outcome> {
+fn finish(cx: &RunContext, run: Run) -> anyhow::Result<Outcome> {
     let has_failed = run.rows().any(Row::fails);
     let is_damaged = Shown(&run).is_damaged();
     let mut errors = run.errors;
     if let Some(last) = errors.pop() {
-        errors.iter().for_each(messages::error);
+        errors.iter().for_each(|error| messages::error(cx, error));
         return Err(last);
     }
     Ok(match (has_failed, is_damaged) {

@@ -17,6 +17,7 @@ pub(crate) use places::places_of;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
@@ -129,19 +130,19 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
     match args.group_by {
-        By::Classes(group_by) => classes::run(args, group_by),
-        By::Place => places::run(args),
-        By::Roots => roots::run(args),
-        By::Threads => threads::run(args),
-        By::Properties => properties::run(args),
-        By::Strings => strings::run(args),
-        By::Waste => waste::run(args),
-        By::Sites => sites::run(args),
-        By::Cpu => cpu::run(args),
-        By::CpuTime => cpu::run_times(args),
+        By::Classes(group_by) => classes::run(cx, args, group_by),
+        By::Place => places::run(cx, args),
+        By::Roots => roots::run(cx, args),
+        By::Threads => threads::run(cx, args),
+        By::Properties => properties::run(cx, args),
+        By::Strings => strings::run(cx, args),
+        By::Waste => waste::run(cx, args),
+        By::Sites => sites::run(cx, args),
+        By::Cpu => cpu::run(cx, args),
+        By::CpuTime => cpu::run_times(cx, args),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
@@ -20,17 +21,17 @@ use hprof_report::value::Value;
 use super::Args;
 use super::shown::{self, Beside, Counts};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old_input, new_input] = args.input.binary()?;
-    let (old, before) = census(&old_input, None)?;
-    let (new, after) = census(&new_input, Some(&before))?;
+pub(super) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
+    let [old_input, new_input] = args.input.binary(cx)?;
+    let (old, before) = census(cx, &old_input, None)?;
+    let (new, after) = census(cx, &new_input, Some(&before))?;
     let keep = if args.leaves_out_same() { Keep::Changed } else { Keep::All };
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
         let top = args.top.rows(args.output.format());
         let found = Census::compare((before, dumps.0), (after, dumps.1), keep, top);
-        show(args, &source, &found, dumps)
+        show(cx, args, &source, &found, dumps)
     });
     shown?
 }
@@ -39,8 +40,8 @@ fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> 
     Ok(Dump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
 }
 
-fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
-    Session::ask(input, |heap, graph| {
+fn census(cx: &RunContext, input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
+    Session::ask(cx, input, |heap, graph| {
         let census = Census::new(dump(heap, graph)?, other)?;
         // Texts are read again when both dumps are there: what is damaged in the index is noticed here.
         graph.check_tree();
@@ -49,6 +50,7 @@ fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Cen
 }
 
 fn show(
+    cx: &RunContext,
     args: &Args,
     source: &Pair<Session, Session>,
     found: &Compared,
@@ -66,7 +68,7 @@ fn show(
         ("copies +/-", change(|totals| totals.strings)),
         ("text", "all Strings".to_owned()),
     ]);
-    shown::show(args, source, answer, counts, &[])
+    shown::show(cx, args, source, answer, counts, &[])
 }
 
 /// A row, and its text.

@@ -6,6 +6,7 @@ mod file;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::terminal::progress_bar::Bar;
@@ -58,27 +59,27 @@ struct Row {
     file: String,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let options = args.input.options();
+pub(crate) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
+    let options = args.input.options(cx);
     if args.remove {
-        return remove(args, &options);
+        return remove(cx, args, &options);
     }
     if args.estimate {
-        return estimate::run(&args.input, &args.output, &options);
+        return estimate::run(cx, &args.input, &args.output, &options);
     }
     if args.verify {
-        refused(args, &options);
+        refused(cx, args, &options);
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
     // What was written just now need not be read again.
     let mut thorough = true;
     if !args.verify {
-        estimate::note(&args.input, &options);
-        let bar = Bar::new(args.input.quiet);
+        estimate::note(cx, &args.input, &options);
+        let bar = Bar::new(cx, args.input.quiet);
         let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
         drop(bar);
-        messages::about(&heap, args.input.quiet);
+        messages::about(cx, &heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
         thorough = !heap.is_fresh();
     }
@@ -87,13 +88,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // Something is wrong that opening does not look at: all is built anew.
         // What cannot be removed is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
-        let bar = Bar::new(args.input.quiet);
+        let bar = Bar::new(cx, args.input.quiet);
         args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == StageState::Good);
-    show(args, reports.iter().map(Row::new))?;
+    show(cx, args, reports.iter().map(Row::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -102,18 +103,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Says which directories are not looked into.
-fn refused(args: &Args, options: &Options) {
+fn refused(cx: &RunContext, args: &Args, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
-        lines.iter().for_each(|text| messages::line("note", text));
+        lines.iter().for_each(|text| cx.say("note", text));
     }
 }
 
-fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
-    refused(args, options);
+fn remove(cx: &RunContext, args: &Args, options: &Options) -> anyhow::Result<Outcome> {
+    refused(cx, args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
-        messages::line("note", &format!("{} has no index", args.input.path().display()));
+        cx.say("note", &format!("{} has no index", args.input.path().display()));
     }
     let rows = removed.iter().map(|(dir, freed)| Row {
         stage: "all",
@@ -121,7 +122,7 @@ fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
         index_bytes: *freed,
         file: dir.to_string_lossy().into_owned(),
     });
-    show(args, rows)?;
+    show(cx, args, rows)?;
     Ok(if removed.is_empty() { Outcome::No } else { Outcome::Fine })
 }
 
@@ -142,8 +143,8 @@ impl Row {
     }
 }
 
-fn show(args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
-    File(args.input.path()).show("index", &args.output, Answer::new(columns(), rows)).map(drop)
+fn show(cx: &RunContext, args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
+    File(args.input.path()).show(cx, "index", &args.output, Answer::new(columns(), rows)).map(drop)
 }
 
 fn columns() -> Columns<'static, Row> {

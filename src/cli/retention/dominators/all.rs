@@ -15,6 +15,7 @@ use hprof_report::value::Value;
 use super::arguments::Args;
 use super::reachable;
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object_columns;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -27,8 +28,8 @@ struct Line<'a> {
 
 /// Opens the dump. Everything is checked first, and again as it is read: a chunk of rows is written only if nothing was
 /// wrong with it.
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, ()) = Session::ask(&args.input, |_, graph| {
+pub(super) fn run(cx: &RunContext, args: &Args) -> anyhow::Result<Outcome> {
+    let (session, ()) = Session::ask(cx, &args.input, |_, graph| {
         graph.check_tree();
         Ok(())
     })?;
@@ -51,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     session.check()?;
     let rows = written?;
     out.flush()?;
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

@@ -3,13 +3,12 @@
 pub(crate) mod progress_bar;
 
 use std::io::{self, IsTerminal};
-use std::sync::OnceLock;
 
 use clap::{ArgMatches, ValueEnum};
 
 use hprof_report::table::Style;
 
-use crate::cli::shared::desk;
+use crate::cli::shared::context::RunContext;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,36 +21,33 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// How tables are shown on this stdout, with or without colour.
-pub(crate) fn style_of(color: ColorArg) -> Style {
-    if desk::form().is_some() {
-        return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+impl RunContext {
+    /// How tables are shown where the answer goes, with or without colour.
+    pub(crate) fn style(&self, color: ColorArg) -> Style {
+        if self.is_taking() {
+            return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+        }
+        style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }
-    style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
+
+    /// How messages are shown on this stderr.
+    pub(super) fn stderr_style(&self) -> Style {
+        let terminal = io::stderr().is_terminal().then(|| {
+            let mut table = comfy_table::Table::new();
+            table.use_stderr();
+            table
+        });
+        // `always` is about the answer: what is on stderr often ends in a log.
+        let color = if self.color == ColorArg::Always { ColorArg::Auto } else { self.color };
+        style_on(color, terminal)
+    }
 }
 
-/// How messages are shown on this stderr.
-pub(crate) fn stderr_style() -> Style {
-    let terminal = io::stderr().is_terminal().then(|| {
-        let mut table = comfy_table::Table::new();
-        table.use_stderr();
-        table
-    });
-    let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
-    // `always` is about the answer: what is on stderr often ends in a log.
-    style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
-}
-
-/// What `--color` says, for messages.
-static COLOR: OnceLock<ColorArg> = OnceLock::new();
-
-/// Remembers what `--color` says, if the command has it.
-pub(crate) fn choose_color(matches: &ArgMatches) {
-    if let Some((_, command)) = matches.subcommand()
-        && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
-    {
-        let _ = COLOR.set(*color);
-    }
+/// What `--color` says, if the command has it.
+pub(crate) fn color_of(matches: &ArgMatches) -> ColorArg {
+    let command = matches.subcommand().map(|(_, command)| command);
+    let color = command.and_then(|command| command.try_get_one::<ColorArg>("color").ok().flatten());
+    color.copied().unwrap_or(ColorArg::Auto)
 }
 
 /// What shows all rows of a table, and all its columns.
