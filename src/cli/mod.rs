@@ -31,7 +31,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use shared::context::RunContext;
-use shared::{messages, signals, spool, terminal};
+use shared::{color, messages, signals, spool};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -229,7 +229,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parser = || parser(words.get(1).map(String::as_str));
     let matches =
-        parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = terminal::color_of(matches));
+        parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = color::color_of(matches));
     let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,

@@ -17,12 +17,12 @@ use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Source as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
-use crate::cli::shared::terminal::ColorArg;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::tables::{About, Table, Tables, definitions};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::several::OneDump;
-use crate::cli::shared::terminal::ColorArg;
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_query::dictionary::names;

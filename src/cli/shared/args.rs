@@ -20,9 +20,9 @@ use hprof_report::Format;
 use hprof_report::answer::NoRows;
 use hprof_report::number::counted;
 
+use super::color::ColorArg;
 use super::context::RunContext;
 use super::keys::{Key, keys};
-use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
 use super::{messages, spool};
 

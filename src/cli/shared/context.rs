@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_report::grid::Grid;
 
-use super::terminal::ColorArg;
+use super::color::ColorArg;
 
 /// What stderr would get: its kind, such as `note`, and a text that is not escaped yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,12 +18,12 @@ use hprof_report::column::Column;
 use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;
+use super::shared::color::ColorArg;
 use super::shared::keys::{Key, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
 use super::shared::session::{Session, Source};
-use super::shared::terminal::ColorArg;
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:

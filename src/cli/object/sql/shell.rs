@@ -10,8 +10,8 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 
 use crate::cli::Outcome;
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::terminal::ColorArg;
 use crate::cli::shared::{messages, output};
 use hprof_query::sql::{Dump, FUNCTIONS};
 use hprof_query::tables::Definition;

@@ -18,12 +18,12 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::terminal::ColorArg;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof

@@ -1,25 +1,13 @@
-//! The terminal: how wide it is, and whether colours are wanted.
+//! The terminal: how wide it is, and how tables and messages are shown on it.
 
 pub(crate) mod progress_bar;
 
 use std::io::{self, IsTerminal};
 
-use clap::{ArgMatches, ValueEnum};
-
 use hprof_report::table::Style;
 
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
-
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorArg {
-    /// If stdout is a terminal and NO_COLOR is not set
-    Auto,
-    /// Always, even into a pipe
-    Always,
-    /// Never
-    Never,
-}
 
 impl RunContext {
     /// How tables are shown where the answer goes, with or without colour.
@@ -41,13 +29,6 @@ impl RunContext {
         let color = if self.color == ColorArg::Always { ColorArg::Auto } else { self.color };
         style_on(color, terminal)
     }
-}
-
-/// What `--color` says, if the command has it.
-pub(crate) fn color_of(matches: &ArgMatches) -> ColorArg {
-    let command = matches.subcommand().map(|(_, command)| command);
-    let color = command.and_then(|command| command.try_get_one::<ColorArg>("color").ok().flatten());
-    color.copied().unwrap_or(ColorArg::Auto)
 }
 
 /// What shows all rows of a table, and all its columns.
