@@ -3,20 +3,18 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::agent::listen;
 use super::pages::{self, site::Site};
-use super::shared::desk;
+use super::shared::context::RunContext;
 
 pub use listen::Received;
 
 /// The pages of a dump, as a worker of `serve` makes them.
 #[derive(Debug)]
 pub struct DumpPages {
+    cx: RunContext,
     site: Site,
-    /// The desk belongs to this thread.
-    _here: Rc<()>,
 }
 
 /// Response to a request.
@@ -36,16 +34,18 @@ impl DumpPages {
     /// Opens the pages of a dump whose index is below `index_dir`, compared with another dump if one is given. Closes
     /// all dumps that were open on this thread.
     pub fn new(dump: &Path, baseline: Option<PathBuf>, index_dir: &Path) -> Self {
-        desk::set_up(None, false);
         let mut option = OsString::from("--index-dir=");
         option.push(index_dir);
-        Self { site: Site::new(vec![dump.to_owned()], baseline, vec![option]), _here: Rc::default() }
+        Self {
+            cx: RunContext::shell().keeping_dumps(None, false),
+            site: Site::new(vec![dump.to_owned()], baseline, vec![option]),
+        }
     }
 
     /// Answers a request for this path and query.
     pub fn reply(&self, target: &str, wants_json: bool) -> Reply {
         let pages::Reply { status, content_type, body, location } =
-            pages::reply(&self.site, target, wants_json);
+            pages::reply(&self.cx, &self.site, target, wants_json);
         let body = std::sync::Arc::unwrap_or_clone(body);
         Reply { status, content_type, body, location }
     }

@@ -1,6 +1,7 @@
 //! The command line: arguments -> query -> answer -> text. Only this module prints and decides exit codes.
 //!
-//! One file per command. `args` contains shared arguments; `messages` writes to stderr, `progress` shows the progress
+//! One file per command. `args` contains shared arguments; `context` says where a command's dump comes from and where its
+//! answer goes; `messages` writes to stderr, `progress` shows the progress
 //! bar.
 
 mod agent;
@@ -30,7 +31,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use shared::{messages, signals, spool, terminal};
+use shared::context::RunContext;
+use shared::{color, messages, signals, spool};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -72,9 +74,9 @@ macro_rules! commands {
         }
 
         impl Command {
-            fn run(&self) -> anyhow::Result<Outcome> {
+            fn run(&self, cx: &RunContext) -> anyhow::Result<Outcome> {
                 match self {
-                    $($($(#[$on])* Self::$name(args) => $($module)::+::run(args),)*)*
+                    $($($(#[$on])* Self::$name(args) => $($module)::+::run(cx, args),)*)*
                 }
             }
         }
@@ -206,9 +208,10 @@ pub(crate) enum Outcome {
 /// It assumes that it owns the process: it handles signals in order to remove temporary files.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    let mut cx = RunContext::shell();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if meta::version::is_verbose(&arguments) {
-        return exit_code(meta::version::run().map(|()| Outcome::Fine));
+        return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));
     }
     if arguments.len() < 2 {
         // On stderr, as with any usage message that was not requested.
@@ -218,20 +221,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => options::renamed(arguments),
         Err(none) => {
-            messages::line("error", &format!("there is no command {}", none.word));
-            messages::line("hint", &none.hint);
+            cx.say("error", &format!("there is no command {}", none.word));
+            cx.say("hint", &none.hint);
             return ExitCode::from(2);
         }
     };
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parser = || parser(words.get(1).map(String::as_str));
-    let matches = parser().try_get_matches_from(&arguments).inspect(terminal::choose_color);
+    let matches =
+        parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = color::color_of(matches));
     let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,
     });
     let usage = |error: clap::Error| {
-        messages::usage(&error);
+        messages::usage(&cx, &error);
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     };
     let matches = match matches {
@@ -239,25 +243,25 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(error),
     };
     // The command line is valid: only now is a pipe read, as it can be read only once.
-    let line = match spool::line(parser, &arguments, matches) {
+    let line = match spool::line(&cx, parser, &arguments, matches) {
         Ok(line) => line,
-        Err(error) => return exit_code(Err(error)),
+        Err(error) => return exit_code(&cx, Err(error)),
     };
     match Command::from_arg_matches(&line.matches) {
-        Ok(command) => exit_code(command.run()),
+        Ok(command) => exit_code(&cx, command.run(&cx)),
         Err(error) => usage(error),
     }
 }
 
 /// Returns the exit code of a run and writes its error to stderr.
-fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
+fn exit_code(cx: &RunContext, outcome: anyhow::Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::Damaged) => ExitCode::from(3),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            messages::error(&error);
+            messages::error(cx, &error);
             ExitCode::from(2)
         }
     }
@@ -273,10 +277,10 @@ pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
 /// # Errors
 ///
 /// Those of the command, and clap's if the arguments are invalid.
-pub(crate) fn answer(arguments: &[OsString]) -> anyhow::Result<Outcome> {
+pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
-    Command::from_arg_matches(&matches)?.run()
+    Command::from_arg_matches(&matches)?.run(cx)
 }
 
 /// Returns the command with all its subcommands, for help, completions and man pages.

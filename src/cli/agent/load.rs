@@ -1,6 +1,7 @@
 //! `agent load`: loads the agent into a running JVM and prints its answer.
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 
 use super::library;
 
@@ -25,12 +26,12 @@ pub(crate) struct LoadArgs {
     options: Vec<String>,
 }
 
-pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Outcome> {
-    load(args.pid, &args.options.join(","))
+pub(crate) fn run(cx: &RunContext, args: &LoadArgs) -> anyhow::Result<Outcome> {
+    load(cx, args.pid, &args.options.join(","))
 }
 
 #[cfg(target_os = "linux")]
-fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
+fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use std::io::Write;
 
     use anyhow::{Context, bail, ensure};
@@ -63,7 +64,7 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
             _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }
-    let mut out = output::stdout();
+    let mut out = cx.out();
     for line in said.lines() {
         writeln!(out, "{}", escape::text(line))?;
     }

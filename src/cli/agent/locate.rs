@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
@@ -118,13 +119,13 @@ impl AnswerSource for Library<'_> {
     }
 }
 
-pub(crate) fn run(args: &AgentArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &AgentArgs) -> anyhow::Result<Outcome> {
     if let Some(Action::Load(args)) = &args.action {
-        return load::run(args);
+        return load::run(cx, args);
     }
     let library = library::find()?;
     if args.path {
-        let mut out = output::stdout();
+        let mut out = cx.out();
         // Unescaped: a shell inserts it into a command.
         out.write_all(library.as_os_str().as_encoded_bytes())?;
         out.write_all(b"\n")?;
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &AgentArgs) -> anyhow::Result<Outcome> {
     let row = AgentLocation::of(&library);
     let lines = row.lines();
     let answer = Answer::new(columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
-    Library(&library).show("agent", &args.output, answer)?;
+    Library(&library).show(cx, "agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use clap::ValueEnum;
 
 use crate::cli::Outcome;
-use crate::cli::shared::{messages, signals};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::signals;
 
 use super::library;
 
@@ -162,14 +163,14 @@ fn is_launcher(program: &Path) -> bool {
     matches!(name, "java" | "javaw")
 }
 
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
     // clap requires it.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Outcome::No) };
     let is_java = is_launcher(Path::new(program));
     let mut options = args.agent_options()?;
     if args.exact {
         let cost = "every allocation is recorded: the program takes 20 to 30 times as long; without --exact they are sampled";
-        messages::line("note", cost);
+        cx.say("note", cost);
     }
     if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {
         // There may be several JVMs.
@@ -194,7 +195,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
             program.to_string_lossy(),
             value.to_string_lossy()
         );
-        messages::line("note", &text);
+        cx.say("note", &text);
     }
     command.args(arguments);
     start(command, &program.to_string_lossy())

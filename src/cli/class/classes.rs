@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
@@ -74,8 +75,8 @@ pub(crate) struct ClassesArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(&args.patterns)?;
+pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, &args.patterns)?;
     let patterns = asked.iter().filter_map(|selection| match &selection.what {
         Selected::Classes(pattern) => Some(pattern.clone()),
         Selected::Object(_) => None,
@@ -83,18 +84,18 @@ pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
     let patterns: Vec<ClassPattern> = patterns.collect();
     // Class names are known without the object graph.
     if patterns.len() == asked.len() {
-        let heap = args.input.open()?;
-        return show(args, &heap, &heap, patterns, None);
+        let heap = args.input.open(cx)?;
+        return show(cx, args, &heap, &heap, patterns, None);
     }
     let ids: Vec<Selection> =
         asked.into_iter().filter(|selection| matches!(selection.what, Selected::Object(_))).collect();
     let (session, classes) =
-        Session::ask(&args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
-    let outcome = show(args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
+        Session::ask(cx, &args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
+    let outcome = show(cx, args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
     let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
     for selection in unmatched.filter(|_| !args.input.quiet) {
         if let Selected::Object(id) = selection.what {
-            messages::about_no_object(session.heap.path(), &session.graph, id);
+            messages::about_no_object(cx, session.heap.path(), &session.graph, id);
         }
     }
     Ok(outcome)
@@ -102,6 +103,7 @@ pub(crate) fn run(args: &ClassesArgs) -> anyhow::Result<Outcome> {
 
 /// Shows the classes that match, including those `named` by ID.
 fn show(
+    cx: &RunContext,
     args: &ClassesArgs,
     source: &impl AnswerSource,
     heap: &Heap,
@@ -131,21 +133,25 @@ fn show(
     let shown = found.rows.len() as u64;
     let answer = answer.matching(found.total, "classes");
     let answer = if args.tree { answer.all_by("--depth 0 --top 0") } else { answer };
-    source.show("classes", &args.output, answer)?;
+    source.show(cx, "classes", &args.output, answer)?;
     if !args.input.quiet {
-        note(heap, &question, found.total);
+        note(cx, heap, &question, found.total);
     }
     Ok(source.outcome(shown > 0))
 }
 
 /// Notes patterns without a match.
-fn note(heap: &Heap, question: &HierarchyQuery, found: u64) {
+fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
-    let unmatched =
-        messages::about_patterns(&question.patterns, "classes takes one dump, then class patterns", names);
+    let unmatched = messages::about_patterns(
+        cx,
+        &question.patterns,
+        "classes takes one dump, then class patterns",
+        names,
+    );
     if found == 0 && unmatched == 0 && question.named.is_none() {
-        messages::line("note", &format!("no class of {} matches", heap.path().display()));
+        cx.say("note", &format!("no class of {} matches", heap.path().display()));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::{LayoutArgs, Output};
 use crate::cli::shared::commands::quoted_path;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
@@ -109,7 +110,7 @@ pub(crate) struct HistoArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> {
     let sort_by =
         args.sort.unwrap_or(if args.retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
     let without = [
@@ -118,8 +119,9 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
         ("--heap", args.heap.is_some()),
         ("--retained-by", args.retained_by.is_some()),
     ];
-    if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
-        anyhow::bail!(
+    for (flag, is_given) in without {
+        anyhow::ensure!(
+            !is_given || !args.retained(),
             "--sort retained cannot be used with {flag}, which has no retained sizes; omit one of them"
         );
     }
@@ -129,9 +131,9 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
         top: args.top.rows(args.output.format()),
         ..HistogramQuery::default()
     };
-    let text = args.input.open_text()?;
+    let text = args.input.open_text(cx)?;
     let asked =
-        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
+        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(cx, &args.patterns)? };
     for selection in asked {
         match selection.what {
             Selected::Object(id) => question.class_objects.push(id),
@@ -140,8 +142,8 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
     }
     if let Some((file, recorded)) = text {
         args.needs_binary(&file)?;
-        let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
-        return show(args, &recorded, &histogram);
+        let (recorded, histogram) = ask_text(cx, args, &file, recorded, &question)?;
+        return show(cx, args, &recorded, &histogram);
     }
     let scope = match (args.live, args.unreachable) {
         (true, _) => Scope::Reachable,
@@ -150,17 +152,17 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
     };
     let with = if args.retained() { With::Retained } else { With::Counts };
     if let Some(object) = args.retained_by {
-        return below(args, object, &question);
+        return below(cx, args, object, &question);
     }
     if (scope, with) == (Scope::All, With::Counts) && args.heap.is_none() {
-        let heap = args.input.input.open()?;
+        let heap = args.input.input.open(cx)?;
         let sizes = args.layout.sizes(&heap);
         let histogram = histogram::histogram(heap.summary(), &sizes, &question);
-        let outcome = show(args, &heap, &histogram)?;
-        args.notes(&heap, &histogram, &question);
+        let outcome = show(cx, args, &heap, &histogram)?;
+        args.notes(cx, &heap, &histogram, &question);
         return Ok(outcome);
     }
-    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
         let summary = heap.summary();
         Ok(match &args.heap {
             Some(name) => {
@@ -170,31 +172,36 @@ pub(crate) fn run(args: &HistoArgs) -> anyhow::Result<Outcome> {
             None => histogram::histogram_of(summary, graph, &question, scope, with),
         })
     })?;
-    let outcome = show(args, &session, &histogram)?;
-    args.notes(&session.heap, &histogram, &question);
+    let outcome = show(cx, args, &session, &histogram)?;
+    args.notes(cx, &session.heap, &histogram, &question);
     match scope {
         Scope::All if with == With::Retained => {
-            unreachable::note(&session, &args.input.input, Covers::RetainedSizes);
+            unreachable::note(cx, &session, &args.input.input, Covers::RetainedSizes);
         }
-        Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
+        Scope::Reachable => unreachable::note(cx, &session, &args.input.input, Covers::Reachable),
         Scope::All | Scope::Unreachable => {}
     }
     Ok(outcome)
 }
 
 /// Counts the retained set of an object.
-fn below(args: &HistoArgs, object: ObjectId, question: &HistogramQuery) -> anyhow::Result<Outcome> {
-    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+fn below(
+    cx: &RunContext,
+    args: &HistoArgs,
+    object: ObjectId,
+    question: &HistogramQuery,
+) -> anyhow::Result<Outcome> {
+    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
         let index = graph.objects.addresses.index_of(object);
         let top = index.and_then(|index| graph.tree.reachable_position(index));
         Ok(top.map(|top| histogram::histogram_below(heap.summary(), graph, question, top)).ok_or(index))
     })?;
     match histogram {
-        Ok(histogram) => show(args, &session, &histogram),
+        Ok(histogram) => show(cx, args, &session, &histogram),
         Err(index) => {
             match index {
-                Some(_) => args.input.note(&format!("{object:#x} is unreachable: it retains nothing")),
-                None => messages::about_no_object(session.heap.path(), &session.graph, object),
+                Some(_) => args.input.note(cx, &format!("{object:#x} is unreachable: it retains nothing")),
+                None => messages::about_no_object(cx, session.heap.path(), &session.graph, object),
             }
             Ok(session.outcome(false))
         }
@@ -208,19 +215,19 @@ impl HistoArgs {
     }
 
     /// Notes why there are no rows, and patterns without a match.
-    fn notes(&self, heap: &Heap, histogram: &Histogram, question: &HistogramQuery) {
+    fn notes(&self, cx: &RunContext, heap: &Heap, histogram: &Histogram, question: &HistogramQuery) {
         if self.input.input.quiet {
             return;
         }
         let summary = heap.summary();
         let classes = || summary.classes().iter().map(|class| summary.class_name(class));
-        let mut unmatched = messages::about_patterns(&question.patterns, ONE_DUMP, classes);
+        let mut unmatched = messages::about_patterns(cx, &question.patterns, ONE_DUMP, classes);
         for id in &question.class_objects {
             let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
             if !summary.classes().iter().any(is_class) {
                 unmatched += 1;
                 let path = quoted_path(spool::given(heap.path()));
-                self.input.note(&format!(
+                self.input.note(cx, &format!(
                     "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
                 ));
             }
@@ -231,9 +238,9 @@ impl HistoArgs {
                 (false, true) => "unreachable object",
                 (false, false) => "object",
             };
-            messages::line("note", &format!("no {what} of the matching classes"));
+            cx.say("note", &format!("no {what} of the matching classes"));
         } else if histogram.total.rows == 0 && self.patterns.is_empty() && self.unreachable {
-            messages::line("note", "no unreachable objects");
+            cx.say("note", "no unreachable objects");
         }
     }
 
@@ -248,18 +255,20 @@ impl HistoArgs {
             ("--retained-by", self.retained_by.is_some()),
             ("--layout", self.layout.is_given()),
         ];
-        match flags.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((flag, _)) => anyhow::bail!(
+        for (flag, is_given) in flags {
+            anyhow::ensure!(
+                !is_given,
                 "{flag} needs a binary dump, and {} is a text report; omit {flag}",
                 file.path().display()
-            ),
+            );
         }
+        Ok(())
     }
 }
 
 /// Counts the HEAP DUMP of a text report.
 fn ask_text(
+    cx: &RunContext,
     args: &HistoArgs,
     file: &TextFile,
     mut recorded: Recorded,
@@ -273,19 +282,27 @@ fn ask_text(
                 histogram = text_histogram::histogram(heap, question);
                 if !args.input.input.quiet {
                     let names = || heap.classes.iter().map(|class| class.name.as_str());
-                    messages::about_patterns(&question.patterns, ONE_DUMP, names);
+                    messages::about_patterns(cx, &question.patterns, ONE_DUMP, names);
                 }
             }
-            None => args.input.note(&format!(
-                "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
-                file.path().display()
-            )),
+            None => args.input.note(
+                cx,
+                &format!(
+                    "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
+                    file.path().display()
+                ),
+            ),
         }
     }
     Ok((recorded, histogram))
 }
 
-fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &HistoArgs,
+    source: &impl AnswerSource,
+    histogram: &Histogram,
+) -> anyhow::Result<Outcome> {
     let total = histogram.total;
     let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| HistogramLine {
         number,
@@ -307,7 +324,7 @@ fn show(args: &HistoArgs, source: &impl AnswerSource, histogram: &Histogram) -> 
             ("classes", classes.map(grouped).unwrap_or_default()),
             (title(args.group_by), "total".to_owned()),
         ]);
-    let rows = source.show("histo", &args.output, answer)?;
+    let rows = source.show(cx, "histo", &args.output, answer)?;
     Ok(source.outcome(rows > 0))
 }
 

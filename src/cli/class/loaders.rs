@@ -6,9 +6,9 @@ use hprof_query::dictionary::names;
 use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -76,18 +76,18 @@ pub(crate) struct LoadersArgs {
 /// Maximum number of rows for which a path from a GC root is searched.
 const MAX_WHY: usize = 20;
 
-pub(crate) fn run(args: &LoadersArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     match (args.duplicates, args.details) {
-        (false, _) => loaders(args),
-        (true, false) => duplicate_names(args),
-        (true, true) => duplicates(args),
+        (false, _) => loaders(cx, args),
+        (true, false) => duplicate_names(cx, args),
+        (true, true) => duplicates(cx, args),
     }
 }
 
-fn loaders(args: &LoadersArgs) -> anyhow::Result<Outcome> {
+fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let top = args.top.rows(format).unwrap_or(usize::MAX);
-    let (session, (found, why)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (found, why)) = Session::ask(cx, &args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
         let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, args.sort);
@@ -121,14 +121,14 @@ fn loaders(args: &LoadersArgs) -> anyhow::Result<Outcome> {
         }
         answer = answer.above(Section::Line(String::new()));
     }
-    session.show("loaders", &args.output, answer)?;
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn duplicate_names(args: &LoadersArgs) -> anyhow::Result<Outcome> {
+fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
-    let (session, (rows, why)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (rows, why)) = Session::ask(cx, &args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
         let duplicates = loaders::duplicates(summary, graph, &labels);
@@ -151,14 +151,14 @@ fn duplicate_names(args: &LoadersArgs) -> anyhow::Result<Outcome> {
         .matching(total, "classes")
         .below(below_name)
         .without_rows(NoRows::Nothing);
-    session.show("loaders", &args.output, answer)?;
-    note_no_duplicates(args, total);
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    note_no_duplicates(cx, args, total);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn duplicates(args: &LoadersArgs) -> anyhow::Result<Outcome> {
-    let (session, rows) = Session::ask(&args.input, |heap, graph| {
+fn duplicates(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
+    let (session, rows) = Session::ask(cx, &args.input, |heap, graph| {
         let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
         Ok(loaders::duplicates(heap.summary(), graph, &labels))
     })?;
@@ -169,15 +169,15 @@ fn duplicates(args: &LoadersArgs) -> anyhow::Result<Outcome> {
         .beside(&duplicate_total(), &total)
         .matching(total, "classes")
         .without_rows(NoRows::Nothing);
-    session.show("loaders", &args.output, answer)?;
-    note_no_duplicates(args, total);
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    note_no_duplicates(cx, args, total);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn note_no_duplicates(args: &LoadersArgs, total: u64) {
+fn note_no_duplicates(cx: &RunContext, args: &LoadersArgs, total: u64) {
     if total == 0 && !args.input.quiet {
-        messages::line("note", "no class was loaded by several loaders");
+        cx.say("note", "no class was loaded by several loaders");
     }
 }
 

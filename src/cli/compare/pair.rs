@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
@@ -36,7 +37,7 @@ impl PairInput {
     }
 
     /// Returns the old dump, then the new one; fails if one of them is a text report, which lacks the data.
-    pub(crate) fn binary(&self) -> anyhow::Result<[Input; 2]> {
+    pub(crate) fn binary(&self, cx: &RunContext) -> anyhow::Result<[Input; 2]> {
         for file in self.recorded() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
                 anyhow::bail!(
@@ -46,7 +47,7 @@ impl PairInput {
                 );
             }
             // Reports an invalid --run.
-            file.open_text()?;
+            file.open_text(cx)?;
         }
         Ok(self.inputs())
     }

@@ -1,6 +1,7 @@
 //! Places in tables: in a column if lines may be long, otherwise below their row, broken between labels.
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use hprof_report::grid::RowLine;
 
@@ -8,8 +9,8 @@ use hprof_report::grid::RowLine;
 const INDENT: usize = 4;
 
 /// Returns the maximum width of a place below its row; `None` if it is in a column: unbroken lines can be searched.
-pub(super) fn width(output: &Output<true>) -> Option<usize> {
-    output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
+pub(super) fn width(cx: &RunContext, output: &Output<true>) -> Option<usize> {
+    output::style(cx, output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 
 /// Returns the lines of a place on a terminal.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
@@ -143,7 +143,7 @@ impl AnswerSource for Dumps {
     }
 }
 
-pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> {
     let dumps = args.input.len();
     anyhow::ensure!(
         dumps > 2,
@@ -153,11 +153,11 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
         args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
         "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
-    let inputs = ordered(args)?;
+    let inputs = ordered(cx, args)?;
     let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
     let (source, rows, least) = match args.group_by {
-        TrendGroupBy::Place => by_place(args, &inputs, which)?,
-        TrendGroupBy::Classes(group_by) => by_class(args, &inputs, which, group_by)?,
+        TrendGroupBy::Place => by_place(cx, args, &inputs, which)?,
+        TrendGroupBy::Classes(group_by) => by_class(cx, args, &inputs, which, group_by)?,
     };
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
     let beside = TrendSummary { dumps: &source.all, least, hours };
     let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
-    let width = place_lines::width(&args.output);
+    let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)
         .beside(&beside_columns(), &beside)
         .matching(rows.len() as u64, "rows")
@@ -175,25 +175,25 @@ pub(crate) fn run(args: &TrendArgs) -> anyhow::Result<Outcome> {
             .above(Section::Text(headline(&beside)))
             .below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
     }
-    source.show("trend", &args.output, answer)?;
+    source.show(cx, "trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
-        messages::line("note", &nothing);
+        cx.say("note", &nothing);
     }
     Ok(source.outcome(!rows.is_empty()))
 }
 
 /// Returns the dumps in the requested order, with the times in their headers.
-fn ordered(args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
+fn ordered(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in args.input.inputs() {
         // Notes about the dump are printed when it is read.
-        let heap = input.open_quietly()?;
+        let heap = input.open_quietly(cx)?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
     if args.order == DumpOrder::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
-                messages::line("note", "not all dumps contain a time; they are compared in the order given");
+                cx.say("note", "not all dumps contain a time; they are compared in the order given");
             }
         } else {
             dumps.sort_by_key(|(_, created)| *created);
@@ -204,11 +204,16 @@ fn ordered(args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
 
 type TrendResult = (Dumps, Vec<TrendRow>, Least);
 
-fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: TrendFilter) -> anyhow::Result<TrendResult> {
+fn by_place(
+    cx: &RunContext,
+    args: &TrendArgs,
+    inputs: &[(Input, u64)],
+    which: TrendFilter,
+) -> anyhow::Result<TrendResult> {
     let (mut places, mut all, mut last): (Vec<DumpPlaces>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
-        let (session, found) = Session::ask(input, places_of)?;
+        let (session, found) = Session::ask(cx, input, places_of)?;
         is_damaged |= session.is_damaged();
         all.push(OneDump::of(&session, *created));
         places.push(found);
@@ -220,6 +225,7 @@ fn by_place(args: &TrendArgs, inputs: &[(Input, u64)], which: TrendFilter) -> an
 }
 
 fn by_class(
+    cx: &RunContext,
     args: &TrendArgs,
     inputs: &[(Input, u64)],
     which: TrendFilter,
@@ -229,7 +235,7 @@ fn by_class(
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
-        let heap = input.open()?;
+        let heap = input.open(cx)?;
         is_damaged |= heap.is_damaged();
         all.push(OneDump::of(&heap, *created));
         censuses.push(ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));

@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Error;
@@ -44,35 +44,36 @@ pub(crate) struct DoctorArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
-        return text(args);
+        return text(cx, args);
     }
     let without_graph = || -> anyhow::Result<_> {
-        let heap = input.open_records()?;
+        let heap = input.open_records(cx)?;
         let diagnosis = doctor::doctor(&heap, None);
         Ok((heap, diagnosis))
     };
     let (heap, diagnosis) = if args.quick {
         without_graph()?
     } else {
-        match Session::ask(input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
+        match Session::ask(cx, input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
             // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
-                messages::line("note", &format!("dangling references are not counted: {error:#}"));
+                cx.say("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
             }
             Err(error) => return Err(error),
         }
     };
     let Diagnosis { extent, findings } = &diagnosis;
-    show(&heap, args, Some(extent), findings)
+    show(cx, &heap, args, Some(extent), findings)
 }
 
 /// Shows the answer.
 fn show(
+    cx: &RunContext,
     source: &impl AnswerSource,
     args: &DoctorArgs,
     extent: Option<&Extent>,
@@ -88,7 +89,7 @@ fn show(
     let answer = Answer::new(columns(), findings)
         .beside(&beside(), &DoctorSummary { verdict: verdict_name(damaged, findings), extent })
         .instead_of_table(table);
-    source.show("doctor", &args.output, answer)?;
+    source.show(cx, "doctor", &args.output, answer)?;
     Ok(source.outcome(true))
 }
 
@@ -106,8 +107,8 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
 }
 
 /// Diagnoses a text report: lists lines that could not be parsed.
-fn text(args: &DoctorArgs) -> anyhow::Result<Outcome> {
-    let Some((_, recorded)) = args.input.open_text()? else {
+fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
+    let Some((_, recorded)) = args.input.open_text(cx)? else {
         anyhow::bail!(
             "{} changed while it was read; run it again when it is complete",
             args.input.input.path().display()
@@ -129,7 +130,7 @@ fn text(args: &DoctorArgs) -> anyhow::Result<Outcome> {
             found.push(Finding::of_runs(report.runs, report.run));
         }
     }
-    show(&recorded, args, None, &found)
+    show(cx, &recorded, args, None, &found)
 }
 
 fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {

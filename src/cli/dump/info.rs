@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use crate::cli::shared::session::AnswerSource as _;
 use hprof_index::layout::fit::LayoutSource;
@@ -39,13 +40,13 @@ pub(crate) struct InfoArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &InfoArgs) -> anyhow::Result<Outcome> {
-    let heap = args.input.open()?;
+pub(crate) fn run(cx: &RunContext, args: &InfoArgs) -> anyhow::Result<Outcome> {
+    let heap = args.input.open(cx)?;
     let sizes = args.layout.sizes(&heap);
     let facts = InfoFacts { info: info::info(&heap, &sizes), sizes };
     let table = table(&facts.info, &facts.sizes);
     let answer = Answer::new(columns(), [facts]).instead_of_table(table);
-    heap.show("info", &args.output, answer)?;
+    heap.show(cx, "info", &args.output, answer)?;
     Ok(heap.outcome(true))
 }
 

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -63,7 +64,7 @@ pub(crate) struct OverviewArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
             path.display()
         );
     }
-    let (session, (overview, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
+    let (session, (overview, (headline, suspects))) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
         let suspects: Vec<String> =
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
         suspects,
         headline,
     };
-    let style = output::style(&args.output);
+    let style = output::style(cx, &args.output);
     // Tables in a pipe have long lines. This is one screen of sentences for people, which looks the same in a mail;
     // programs read JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &OverviewArgs) -> anyhow::Result<Outcome> {
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
-    session.show_as("overview", args.output.format(), style, answer)?;
+    session.show_as(cx, "overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
 }
 

@@ -17,11 +17,12 @@ use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
-use crate::cli::shared::terminal::ColorArg;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::tables::{About, Table, Tables, definitions};
@@ -181,9 +182,9 @@ impl FormatArg {
     }
 }
 
-pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome> {
     // clap requires one of them.
-    let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print() };
+    let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print(cx) };
     let format = args.format.format()?;
     let inputs = args.input.inputs();
     anyhow::ensure!(
@@ -207,7 +208,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
-        match run.export(input, &name) {
+        match run.export(cx, input, &name) {
             Ok((heap, rows)) => {
                 let one = OneDump::of(&heap, heap.summary().facts().created_ms.get());
                 exported.dumps.push(rows::ExportedDump { one, name, error: None, rows });
@@ -235,11 +236,11 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
         return Err(error);
     }
-    rows::show(&exported, args.report, args.color)?;
+    rows::show(cx, &exported, args.report, args.color)?;
     if errors.is_empty() {
         return Ok(exported.outcome(true));
     }
-    errors.iter().for_each(messages::error);
+    errors.iter().for_each(|error| messages::error(cx, error));
     anyhow::bail!(
         "{} of {} not exported, so there is no {}; the others are complete",
         errors.len(),
@@ -296,13 +297,18 @@ struct ExportRun<'a> {
 }
 
 impl ExportRun<'_> {
-    fn export(&self, input: &Input, name: &str) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
+    fn export(
+        &self,
+        cx: &RunContext,
+        input: &Input,
+        name: &str,
+    ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
         let write = |heap: &Heap, graph: &ObjectGraph| {
-            let bar = Bar::new(input.quiet);
+            let bar = Bar::new(cx, input.quiet);
             let about = About { name: name.to_owned(), labels: self.args.labels.clone() };
-            self.write(heap, graph, about, &bar)
+            self.write(cx, heap, graph, about, &bar)
         };
-        let (heap, graph, (partitions, rows)) = input.with_graph(write)?;
+        let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;
         ensure_right(&graph)?;
         partitions.publish()?;
         Ok((heap, rows))
@@ -310,6 +316,7 @@ impl ExportRun<'_> {
 
     fn write(
         &self,
+        cx: &RunContext,
         heap: &Heap,
         graph: &ObjectGraph,
         about: About,
@@ -318,7 +325,7 @@ impl ExportRun<'_> {
         let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
         let tables = Tables::new(heap, graph, bytes, about);
-        let asked = self.tables(&tables)?;
+        let asked = self.tables(cx, &tables)?;
         let named = |asked: &'_ Asked<'_>| match asked {
             Asked::Named(name) => tables.find(name),
             Asked::OfClass(_) => None,
@@ -353,7 +360,7 @@ impl ExportRun<'_> {
     }
 
     /// Returns the requested tables, by class or by name.
-    fn tables<'a>(&self, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
+    fn tables<'a>(&self, cx: &RunContext, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
         let mut asked: Vec<Asked<'a>> = Vec::new();
         for name in &self.args.tables {
             if asked.iter().any(|known| known.is(name)) {
@@ -369,7 +376,7 @@ impl ExportRun<'_> {
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
                         let path = tables.context().heap.path().display();
-                        messages::line("note", &format!("{path}: there is no table {name}: {none}"));
+                        cx.say("note", &format!("{path}: there is no table {name}: {none}"));
                     }
                 }
                 Err(none) => {

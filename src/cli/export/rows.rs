@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::OneDump;
-use crate::cli::shared::terminal::{self, ColorArg};
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_query::dictionary::names;
@@ -57,7 +58,12 @@ impl AnswerSource for Exported {
 }
 
 /// Shows the written files.
-pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyhow::Result<()> {
+pub(super) fn show(
+    cx: &RunContext,
+    exported: &Exported,
+    format: Format,
+    color: ColorArg,
+) -> anyhow::Result<()> {
     let rows = || exported.dumps.iter().flat_map(|dump| &dump.rows);
     let mut answer = Answer::new(columns(), rows()).beside(&beside(), &exported);
     if format == Format::Table {
@@ -73,7 +79,7 @@ pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyh
         );
         answer = answer.under(Section::Line(String::new())).under(Section::Line(line));
     }
-    exported.show_as("export", format, terminal::style_of(color), answer)?;
+    exported.show_as(cx, "export", format, cx.style(color), answer)?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use hprof_query::tables::definitions;
 use hprof_report::tables::schema::markdown;
@@ -11,8 +12,8 @@ use hprof_report::tables::schema::markdown;
 const SECRET: &str = "without `--strings text`";
 
 /// Prints the tables.
-pub(super) fn print() -> anyhow::Result<Outcome> {
-    let mut out = output::stdout();
+pub(super) fn print(cx: &RunContext) -> anyhow::Result<Outcome> {
+    let mut out = cx.out();
     out.write_all(markdown(&definitions(), SECRET).trim_start().as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)

@@ -6,6 +6,7 @@ use clap::{Arg, ValueHint};
 use clap_complete::Shell;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -21,13 +22,13 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
     let mut command = crate::cli::command().mut_subcommands(|command| command.mut_args(with_hint));
     // clap_complete panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "hprof-cli", &mut script);
     let script = mended(args.shell, String::from_utf8(script)?);
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(script.as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)

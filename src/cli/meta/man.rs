@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap_mangen::Man;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -38,7 +39,7 @@ pub(crate) struct ManArgs {
     output_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ManArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ManArgs) -> anyhow::Result<Outcome> {
     let mut root = crate::cli::command().disable_help_subcommand(true);
     root.build();
     if let Some(dir) = &args.output_dir {
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<Outcome> {
             .find_subcommand(name)
             .with_context(|| format!("there is no command '{name}'; `hprof-cli --help` lists them"))?,
     };
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(&page(command)?)?;
     output::finish(out)?;
     Ok(Outcome::Fine)

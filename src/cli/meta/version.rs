@@ -11,6 +11,7 @@ use hprof_report::escape;
 use hprof_report::number::human_bytes;
 
 use crate::cli::agent::library;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 /// The commit of a build by `dist/build.sh`, which passes it to the compiler.
@@ -56,8 +57,8 @@ pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
 }
 
 /// Prints the version and the facts about this build and this machine.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let mut out = output::stdout();
+pub(crate) fn run(cx: &RunContext) -> anyhow::Result<()> {
+    let mut out = cx.out();
     writeln!(out, "hprof-cli {}", env!("CARGO_PKG_VERSION"))?;
     for (name, value) in facts() {
         writeln!(out, "{name}: {value}")?;

@@ -20,6 +20,7 @@ use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
@@ -121,9 +122,9 @@ struct InstancesResult {
     unmatched: Vec<usize>,
 }
 
-pub(crate) fn run(args: &InstancesArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(&args.classes)?;
-    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, &args.classes)?;
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let InstancesResult { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
     let bytes = heap.bytes(&Quiet)?;
@@ -141,12 +142,12 @@ pub(crate) fn run(args: &InstancesArgs) -> anyhow::Result<Outcome> {
         .beside(&beside(), &total)
         .matching(total, "objects")
         .without_rows(NoRows::Nothing);
-    session.show("instances", &args.output, answer)?;
+    session.show(cx, "instances", &args.output, answer)?;
     if !args.input.quiet {
-        notes(args, &asked, &session, &unmatched, total);
+        notes(cx, args, &asked, &session, &unmatched, total);
     }
     if args.live {
-        unreachable::note(&session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(total > 0))
 }
@@ -199,12 +200,19 @@ fn ask(
 }
 
 /// Notes what rows cannot show.
-fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
+fn notes(
+    cx: &RunContext,
+    args: &InstancesArgs,
+    asked: &[Selection],
+    session: &Session,
+    unmatched: &[usize],
+    total: u64,
+) {
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(heap.path(), graph, id),
-            Selected::Classes(_) => messages::about_no_class(heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, heap.path(), graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -214,7 +222,7 @@ fn notes(args: &InstancesArgs, asked: &[Selection], session: &Session, unmatched
             (false, _) => "no object of the class matches",
         };
         let hint = if args.subclasses { "" } else { "; --subclasses includes its subclasses" };
-        messages::line("note", &format!("{none}{hint}"));
+        cx.say("note", &format!("{none}{hint}"));
     }
 }
 

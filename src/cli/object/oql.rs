@@ -14,10 +14,11 @@ use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::cli::shared::{messages, object, query_text};
+use crate::cli::shared::{object, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli oql heap.hprof 'SELECT * FROM java.lang.String s WHERE s.@retainedHeapSize > 10kB'
@@ -71,7 +72,7 @@ pub(crate) struct OqlArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &OqlArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
@@ -79,10 +80,10 @@ pub(crate) fn run(args: &OqlArgs) -> anyhow::Result<Outcome> {
     };
     let query: Query = match text.parse() {
         Ok(query) => query,
-        Err(error) => return Err(say(error)),
+        Err(error) => return Err(say(cx, error)),
     };
     let top = args.top.rows(args.output.format());
-    let (session, answer) = Session::ask(&args.input, |heap, graph| {
+    let (session, answer) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
@@ -93,23 +94,23 @@ pub(crate) fn run(args: &OqlArgs) -> anyhow::Result<Outcome> {
     })?;
     match answer {
         Ok((found, first)) => {
-            let outcome = show(args, &session, &found, first)?;
+            let outcome = show(cx, args, &session, &found, first)?;
             if args.live {
-                unreachable::note(&session, &args.input, Covers::Reachable);
+                unreachable::note(cx, &session, &args.input, Covers::Reachable);
             }
             Ok(outcome)
         }
         Err(error) if error.is_unknown => {
-            messages::line("error", &say(error).to_string());
+            cx.say("error", &say(cx, error).to_string());
             Ok(session.outcome(false))
         }
-        Err(error) => Err(say(error)),
+        Err(error) => Err(say(cx, error)),
     }
 }
 
 /// Shows the position of an error and returns the error.
-fn say(error: QueryError) -> anyhow::Error {
-    query_text::show_place(&error.query, error.column.saturating_sub(1));
+fn say(cx: &RunContext, error: QueryError) -> anyhow::Error {
+    query_text::show_place(cx, &error.query, error.column.saturating_sub(1));
     error.into()
 }
 
@@ -162,7 +163,13 @@ fn row_bytes(row: &OqlRow) -> usize {
     }
 }
 
-fn show(args: &OqlArgs, session: &Session, found: &OqlResult, first: Vec<OqlRow>) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &OqlArgs,
+    session: &Session,
+    found: &OqlResult,
+    first: Vec<OqlRow>,
+) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
@@ -181,9 +188,9 @@ fn show(args: &OqlArgs, session: &Session, found: &OqlResult, first: Vec<OqlRow>
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
     }
-    let rows = session.show("oql", &args.output, answer)?;
+    let rows = session.show(cx, "oql", &args.output, answer)?;
     if rows == 0 && !args.input.quiet {
-        messages::line("note", "no rows");
+        cx.say("note", "no rows");
     }
     Ok(session.outcome(rows > 0))
 }

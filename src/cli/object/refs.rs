@@ -15,11 +15,12 @@ use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
-use crate::cli::shared::{messages, object, paths};
+use crate::cli::shared::{object, paths};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof 0x7c00012a8
@@ -99,17 +100,17 @@ struct RefsResult {
     instances: Option<u64>,
 }
 
-pub(crate) fn run(args: &RefsArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(std::slice::from_ref(&args.object))?;
-    let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, std::slice::from_ref(&args.object))?;
+    let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let object = match &found.target {
         RefsTarget::Object(object) => *object,
         RefsTarget::None(text) => {
-            messages::line("error", text);
+            cx.say("error", text);
             if args.group_by.is_some() {
-                nothing(args, &session, groups())?;
+                nothing(cx, args, &session, groups())?;
             } else {
-                nothing(args, &session, rows())?;
+                nothing(cx, args, &session, rows())?;
             }
             return Ok(session.outcome(false));
         }
@@ -121,14 +122,14 @@ pub(crate) fn run(args: &RefsArgs) -> anyhow::Result<Outcome> {
         let summary = session.heap.summary();
         let shown = found.groups.iter().take(args.most());
         let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
-        show(args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
+        show(cx, args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
         let refs = Refs::new(&view);
         // Evaluation continues where the first rows ended.
         let made = first.len();
         let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
         let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.most());
-        show(args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
+        show(cx, args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
     }
     Ok(session.outcome(found.total > 0))
 }
@@ -209,14 +210,20 @@ fn no_class(summary: &Summary, text: &str) -> String {
 }
 
 /// Shows the empty answer if the object was not found.
-fn nothing<R>(args: &RefsArgs, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
+fn nothing<R>(
+    cx: &RunContext,
+    args: &RefsArgs,
+    session: &Session,
+    columns: Columns<'_, R>,
+) -> anyhow::Result<u64> {
     let answer =
         Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
-    session.show("refs", &args.output, answer)
+    session.show(cx, "refs", &args.output, answer)
 }
 
 /// Shows rows or groups, and facts about the object itself.
 fn show<R>(
+    cx: &RunContext,
     args: &RefsArgs,
     session: &Session,
     answer: Answer<'_, R>,
@@ -235,7 +242,7 @@ fn show<R>(
         let instances = grouped(instances);
         answer = answer.under(Section::Line(format!("{instances} more objects refer to it as their class")));
     }
-    session.show("refs", &args.output, answer)
+    session.show(cx, "refs", &args.output, answer)
 }
 
 /// Source of the keys besides the rows.

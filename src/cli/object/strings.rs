@@ -18,9 +18,9 @@ use hprof_report::value::{Value, id, list};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{Top, limit};
-use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
@@ -140,11 +140,11 @@ impl StringsArgs {
     }
 }
 
-pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome> {
     let question = args.question()?;
     // A few rows are computed here, where a damaged index can be noticed and the query repeated. Many are computed
     // while they are written, after everything they need was checked.
-    let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (found, kept)) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let found = strings::strings(heap.summary(), graph, bytes, &question)?;
         let reader = StringReader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
@@ -156,9 +156,9 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
         };
         Ok((found, kept))
     })?;
-    let rows = args.input.with_threads(|| show(args, &session, &found, kept))??;
+    let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
     if !args.input.quiet && found.totals.unreadable > 0 {
-        messages::line(
+        cx.say(
             "note",
             &format!(
                 "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
@@ -167,10 +167,10 @@ pub(crate) fn run(args: &StringsArgs) -> anyhow::Result<Outcome> {
         );
     }
     if !args.input.quiet && rows == 0 {
-        messages::line("note", args.why_nothing());
+        cx.say("note", args.why_nothing());
     }
     if args.live {
-        unreachable::note(&session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(rows > 0))
 }
@@ -181,6 +181,7 @@ fn make(reader: &StringReader<'_>, rows: std::ops::Range<usize>) -> Vec<StringRo
 }
 
 fn show(
+    cx: &RunContext,
     args: &StringsArgs,
     session: &Session,
     found: &StringReport,
@@ -210,7 +211,7 @@ fn show(
         .matching(totals.rows, "rows")
         .under(Section::Line(line))
         .without_rows(NoRows::Nothing);
-    session.show("strings", &args.output, answer)
+    session.show(cx, "strings", &args.output, answer)
 }
 
 fn columns(rows: StringRows) -> Columns<'static, StringRow> {

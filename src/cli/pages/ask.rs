@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
-use crate::cli::shared::desk::{self, AnswerForm, Note, Said};
+use crate::cli::shared::context::{Note, RunContext, Said};
 use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
 use hprof_report::grid::Grid;
@@ -22,13 +22,14 @@ use super::site::Site;
 
 /// A question: a command, its options and its arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct Ask<'a> {
+    cx: &'a RunContext,
     command: &'static str,
     dumps: Vec<PathBuf>,
     options: Vec<(String, Option<String>)>,
     arguments: Vec<String>,
     /// Options given to the server, which a shell command must repeat.
-    common: Vec<OsString>,
+    common: &'a [OsString],
 }
 
 /// Reason why there is no answer.
@@ -49,15 +50,16 @@ pub(crate) struct Answered {
     pub(crate) notes: Vec<Note>,
 }
 
-impl Ask {
+impl<'a> Ask<'a> {
     /// Creates a question to one dump of a site.
-    pub(crate) fn new(site: &Site, dump: &Path, command: &'static str) -> Self {
+    pub(crate) fn new(cx: &'a RunContext, site: &'a Site, dump: &Path, command: &'static str) -> Self {
         Self {
+            cx,
             command,
             dumps: vec![dump.to_owned()],
             options: Vec::new(),
             arguments: Vec::new(),
-            common: site.options.clone(),
+            common: &site.options,
         }
     }
 
@@ -139,19 +141,16 @@ impl Ask {
         words
     }
 
-    fn listen(
-        &self,
-        form: AnswerForm,
-        limit: usize,
-        format: Option<&str>,
-    ) -> Result<(Outcome, Said), Failure> {
-        let (done, said) = desk::listen(form, limit, || cli::answer(&self.words(format)));
+    fn listen(&self, limit: usize, format: Option<&str>) -> Result<Said, Failure> {
+        let cx = self.cx.taking(limit);
+        let done = cli::answer(&cx, &self.words(format));
+        let said = cx.into_said();
         match done {
             Ok(outcome) => {
                 if outcome == Outcome::Damaged {
-                    desk::see_damage();
+                    self.cx.see_damage();
                 }
-                Ok((outcome, said))
+                Ok(said)
             }
             Err(error) => Err(Failure::of(&error, said.notes)),
         }
@@ -159,13 +158,13 @@ impl Ask {
 
     /// Runs the command and returns grids.
     pub(crate) fn grids(&self) -> Result<Answered, Failure> {
-        let (_, said) = self.listen(AnswerForm::Grid, MAX_DOCUMENT, None)?;
+        let said = self.listen(MAX_DOCUMENT, None)?;
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
     /// Runs the command and returns the whole answer in a format for programs.
     pub(crate) fn document(&self, format: &str) -> Result<Vec<u8>, Failure> {
-        let (_, said) = self.listen(AnswerForm::Bytes, MAX_ANSWER, Some(format))?;
+        let said = self.listen(MAX_ANSWER, Some(format))?;
         if !said.bytes.is_empty() {
             return Ok(said.bytes);
         }
@@ -176,13 +175,13 @@ impl Ask {
 
     /// Runs the command and returns the answer in another format.
     pub(crate) fn format(&self, format: &str) -> Result<(Vec<u8>, Vec<Note>), Failure> {
-        let (_, said) = self.listen(AnswerForm::Bytes, MAX_DOCUMENT, Some(format))?;
+        let said = self.listen(MAX_DOCUMENT, Some(format))?;
         Ok((said.bytes, said.notes))
     }
 
     /// Runs the command and returns its JSON document, to build a page.
     pub(crate) fn json(&self) -> Result<(Json, Vec<Note>), Failure> {
-        let (_, said) = self.listen(AnswerForm::Bytes, MAX_DOCUMENT, Some("json"))?;
+        let said = self.listen(MAX_DOCUMENT, Some("json"))?;
         match serde_json::from_slice(&said.bytes) {
             Ok(document) => Ok((document, said.notes)),
             // A command that finds nothing may write nothing.

@@ -26,7 +26,7 @@ fn by<'r>(request: &'r Request<'_>) -> &'r str {
 }
 
 /// Returns the question; `None` if there is no baseline.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let by = by(request);
     let mut ask = request.ask("diff").since(request.site.baseline.as_deref()?).option("group-by", by);
     for name in ["sort", "min-change"] {

@@ -41,7 +41,7 @@ pub(crate) const SQL: Language = Language {
 };
 
 /// Returns the question for the query; `None` if there is no query.
-pub(crate) fn ask(language: Language, request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask<'a>(language: Language, request: &Request<'a>) -> Option<Ask<'a>> {
     let query = request.one("q")?;
     let top = request.bounded("top", request.one("top").unwrap_or(TOP));
     let mut ask = request.ask(language.command).option("top", top);
@@ -79,7 +79,7 @@ pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
 }
 
 /// Renders the rows, or the error with the query and a mark at its position.
-fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
+fn answer(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (answered, wrong) = match ask.grids() {
         Ok(answered) => (answered, None),

@@ -26,7 +26,7 @@ fn data<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     request.one("data").or_else(|| request.one("of"))
 }
 
-fn ask(request: &Request<'_>) -> Ask {
+fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let mut ask = request.ask("flamegraph");
     if let Some(data) = data(request) {
         ask = ask.option("data", data);
@@ -72,7 +72,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     }
 }
 
-fn figure(ask: &Ask, request: &Request<'_>) -> Markup {
+fn figure(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (folded, notes) = match ask.format("folded") {
         Ok(answer) => answer,

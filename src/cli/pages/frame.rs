@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::cli::shared::desk::Note;
+use crate::cli::shared::context::Note;
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, hundredths, percent};
@@ -169,7 +169,7 @@ fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
 }
 
 /// Renders the equivalent shell command, and a link to its answer for a spreadsheet.
-pub(crate) fn command(ask: &Ask, links: &Links) -> Markup {
+pub(crate) fn command(ask: &Ask<'_>, links: &Links) -> Markup {
     let csv = ask.csv_path().and_then(|path| links.to(&path));
     html! {
         div.cmd {
@@ -181,7 +181,7 @@ pub(crate) fn command(ask: &Ask, links: &Links) -> Markup {
 }
 
 /// Renders the command of a whole page, and links to the same answer for programs.
-pub(crate) fn whole(ask: &Ask, request: &Request<'_>) -> Markup {
+pub(crate) fn whole(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     html! {
         (command(ask, &Links::none()))
         (formats(request))
@@ -243,7 +243,7 @@ pub(crate) fn answered(of: Result<Answered, Failure>, links: &Links, caption: &s
 }
 
 /// Renders a section with a heading, an answer and its command.
-pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
+pub(crate) fn section(heading: &str, ask: &Ask<'_>, links: &Links) -> Markup {
     html! {
         section {
             h2 { (heading) }

@@ -14,7 +14,7 @@ use super::request::Request;
 
 impl Listing {
     /// Returns the question that a request asks.
-    pub(crate) fn ask(&self, request: &Request<'_>) -> Ask {
+    pub(crate) fn ask<'a>(&self, request: &Request<'a>) -> Ask<'a> {
         let mut ask = request.ask(self.command);
         for arg in declared(self.command, self.options) {
             let name = arg.get_long().unwrap_or_default().to_owned();

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
+use crate::cli::shared::context::RunContext;
 use hprof_report::escape;
 
 use ask::{Ask, Failure};
@@ -94,13 +95,13 @@ pub(crate) fn is_long(target: &str) -> bool {
     }
 }
 
-/// Answers a request. Called on a desk.
-pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
+/// Answers a request by the answers of commands in this context.
+pub(crate) fn reply(cx: &RunContext, site: &Site, target: &str, wants_json: bool) -> Reply {
     if target.len() > MAX_TARGET {
         let failure = Failure::new("the address is too long");
         return Reply::json_error(414, &failure);
     }
-    let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
+    let Some(mut request) = Request::read(cx, site, target) else { return nothing(site, 1, wants_json) };
     if wants_json && request.form == ReplyForm::Page {
         request.form = ReplyForm::Json;
     }
@@ -138,7 +139,7 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
 }
 
 /// Replies that the page does not exist.
-fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
+pub(crate) fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("no such page");
     if wants_json {
         return Reply::json_error(404, &failure);
@@ -149,7 +150,7 @@ fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
 }
 
 /// Returns the question whose answer is the page's, for programs.
-fn question(request: &Request<'_>) -> Option<Ask> {
+fn question<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let is_top_asked = request.one("top").is_some();
     let ask = match request.page() {
         "overview" | "leaks" => request.ask(if request.page() == "leaks" { "leaks" } else { "overview" }),
@@ -205,7 +206,7 @@ fn look(request: &Request<'_>) -> Has {
 }
 
 /// Returns the question about objects that have a finalizer, by class: jhat's "Finalizer Summary".
-fn finalizers(request: &Request<'_>) -> Ask {
+fn finalizers<'a>(request: &Request<'a>) -> Ask<'a> {
     request.ask("oql").argument(
         "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \
          FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY finalizable DESC",

@@ -27,7 +27,7 @@ const STEPS: usize = 20;
 const MAX_RETAINED: u64 = 200_000;
 
 /// Returns the `show` question of the object; `None` if the path names no object.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let of = request.of().filter(|_| request.path.len() == 2)?;
     let digits = of.strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok()?;
@@ -146,7 +146,7 @@ fn dominator(row: &Json, links: &Links) -> Markup {
 }
 
 /// Renders the first path from a root, one step per line.
-fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
+fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),

@@ -23,7 +23,7 @@ const MAX_OBJECTS: u64 = 2_000_000;
 const NO_ELEMENTS: &str = "0..0";
 
 /// Returns the `show` question of the class; `None` if the path names none.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let of = request.of().filter(|of| request.path.len() == 2 && !of.is_empty())?;
     Some(request.ask("show").option("range", NO_ELEMENTS).argument(of))
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk::{self, Note};
+use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
@@ -36,7 +36,7 @@ pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 const AREAS: usize = 800;
 
 /// Returns the question with the same content for a shell: the tree, two levels deep.
-pub(crate) fn ask(request: &Request<'_>) -> Ask {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
     match request.one("of") {
         Some(of) => ask.option("of", of),
@@ -70,7 +70,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 }
 
 /// Renders the position in the tree: the path of the zoom.
-fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
+fn zoom_path(chain: &Ask<'_>, path: &str, links: &Links) -> Markup {
     use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
@@ -97,7 +97,7 @@ fn legend() -> Markup {
 /// Renders the picture in a frame with a description.
 pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
-    match area(request.site, request.dump, of) {
+    match area(request.cx, request.site, request.dump, of) {
         Ok((Some((area, names)), notes)) => html! {
             (frame::notes(&notes, &links))
             (figure_of(&area, &names, form, canvas, of, &links))
@@ -148,16 +148,16 @@ pub(crate) fn figure_of(
 
 /// Returns the areas below an object, or all.
 pub(crate) fn area(
+    cx: &RunContext,
     site: &super::site::Site,
     dump: &std::path::Path,
     of: Option<&str>,
 ) -> anyhow::Result<(Option<Picture>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
-    let (done, said) =
-        desk::listen(desk::AnswerForm::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
-    let (_, graph, found) = done?;
+    let cx = cx.taking(0);
+    let (_, graph, found) = input.with_graph(&cx, |heap, graph| area_in(heap, graph, of))?;
     ensure_right(&graph)?;
-    Ok((found, said.notes))
+    Ok((found, cx.into_said().notes))
 }
 
 fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<Picture>> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 
+use crate::cli::shared::context::RunContext;
 use hprof_report::escape::is_harmful;
 use hprof_report::html::{Links, encoded};
 
@@ -19,6 +20,7 @@ pub(crate) const MAX_TARGET: usize = 16 << 10;
 /// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
+    pub(crate) cx: &'a RunContext,
     pub(crate) site: &'a Site,
     /// Number of the dump, from 1.
     pub(crate) number: usize,
@@ -60,7 +62,7 @@ impl ReplyForm {
 
 impl<'a> Request<'a> {
     /// Parses the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
-    pub(crate) fn read(site: &'a Site, target: &str) -> Option<Self> {
+    pub(crate) fn read(cx: &'a RunContext, site: &'a Site, target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let (path, form) = ReplyForm::of_path(path);
         let mut parts = path.strip_prefix('/')?.split('/');
@@ -72,7 +74,7 @@ impl<'a> Request<'a> {
             |text: &str| text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_harmful(*c)).collect();
         let query = form_urlencoded::parse(query.as_bytes());
         let query = query.map(|(name, value)| (name.into_owned(), harmless(&value))).collect();
-        Some(Self { site, number, dump: site.dump(number)?, path, query, form })
+        Some(Self { cx, site, number, dump: site.dump(number)?, path, query, form })
     }
 
     /// Returns the first part of the path: the page.
@@ -114,8 +116,8 @@ impl<'a> Request<'a> {
     }
 
     /// Creates a question to the dump.
-    pub(crate) fn ask(&self, command: &'static str) -> Ask {
-        Ask::new(self.site, self.dump, command)
+    pub(crate) fn ask(&self, command: &'static str) -> Ask<'a> {
+        Ask::new(self.cx, self.site, self.dump, command)
     }
 
     /// Returns the links of the dump's pages.

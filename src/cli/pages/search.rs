@@ -22,7 +22,7 @@ pub(crate) fn at_once(request: &Request<'_>) -> Option<String> {
 }
 
 /// Returns the question for classes that match, which is the page's JSON.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let text = wanted(request)?;
     let pattern = if text.contains('*') { text.to_owned() } else { format!("**{text}**") };
     Some(request.ask("classes").option("top", TOP).argument(pattern))

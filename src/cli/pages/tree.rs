@@ -26,7 +26,7 @@ fn group_by<'r>(request: &'r Request<'_>) -> Option<&'r str> {
 
 /// Returns the question: an object or class and what it dominates, or the objects that no other dominates; by class
 /// if requested.
-pub(crate) fn ask(request: &Request<'_>) -> Ask {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let mut ask = request.ask("dominators");
     if let Some(of) = request.one("of") {
         ask = ask.option("of", of);
@@ -89,7 +89,7 @@ fn picture_href(request: &Request<'_>, form: &str) -> String {
 }
 
 /// Renders the tree as a table. A script fetches the page of a node and inserts its rows below it.
-fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+fn rows(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
@@ -114,7 +114,7 @@ fn whole(document: &Json) -> u64 {
 }
 
 /// Renders the objects that an object dominates, beside other content.
-pub(crate) fn dominated(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+pub(crate) fn dominated(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
     match ask.json() {
         // The first row is the object itself.
         Ok((document, notes)) => html! {
@@ -175,7 +175,7 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
 }
 
 /// Renders the dominators of an object, from the root down.
-fn above(ask: &Ask, links: &Links) -> Markup {
+fn above(ask: &Ask<'_>, links: &Links) -> Markup {
     let Ok((document, _)) = ask.json() else { return html! {} };
     html! {
         ol.chain aria-label="Dominators" { @for row in document.rows() { li {

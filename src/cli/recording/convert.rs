@@ -15,7 +15,7 @@ use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
@@ -61,7 +61,7 @@ enum SectionArg {
     Cpu,
 }
 
-pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -79,9 +79,9 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     };
     // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
-    let heap = args.input.open_records()?;
+    let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
-    let bar = Bar::new(args.input.quiet);
+    let bar = Bar::new(cx, args.input.quiet);
     let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu };
     let (profile, thread_events) = args.input.with_threads(|| {
         let mut profile = binary::read(&heap, want, &bar)?;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     drop(bar);
     if !args.input.quiet {
         if profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects) {
-            messages::line("note", OBJECT_SITES);
+            cx.say("note", OBJECT_SITES);
         }
         let repeated = heap.summary().facts().repeated_objects.get();
         if sections.heap && repeated > 0 {
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
                 "{} objects are in the dump more than once, and so in the text; histo counts them once",
                 grouped(repeated)
             );
-            messages::line("note", &text);
+            cx.say("note", &text);
         }
     }
     Ok(heap.outcome(true))

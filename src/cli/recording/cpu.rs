@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
@@ -97,7 +98,7 @@ pub(crate) struct CpuArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, CpuOrder::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), CpuOrder::Trace) => {
@@ -109,10 +110,10 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
         args.group_by.is_none() || !args.stack.is_shown(),
         "--stack needs rows that are traces: omit --group-by"
     );
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     if profile.samples.is_none() {
-        note(profile, &args.input);
+        note(cx, profile, &args.input);
     }
     let question = CpuQuery {
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
@@ -121,30 +122,35 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<Outcome> {
         top: args.top.rows(args.output.format()),
     };
     match args.group_by {
-        None => by_trace(&recorded, args, &question),
-        Some(group_by) => by_group(&recorded, args, &question, group_by),
+        None => by_trace(cx, &recorded, args, &question),
+        Some(group_by) => by_group(cx, &recorded, args, &question, group_by),
     }
 }
 
 /// Notes that there are no samples, with the data that exists instead.
-fn note(profile: &Profile, input: &RecordedInput) {
+fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
         (true, _) => "the file contains CPU TIME: `hprof-cli cputime` shows it",
         (false, false) => "the file contains calls (cpu=old): `hprof-cli cputime` shows them",
         (false, true) => "",
     };
-    input.note("no CPU SAMPLES: the HPROF agent records them with cpu=samples");
-    input.hint(instead);
+    input.note(cx, "no CPU SAMPLES: the HPROF agent records them with cpu=samples");
+    input.hint(cx, instead);
 }
 
 /// Notes that no sample matches.
-fn nothing(args: &CpuArgs, profile: &Profile, question: &CpuQuery, matching: u64) {
+fn nothing(cx: &RunContext, args: &CpuArgs, profile: &Profile, question: &CpuQuery, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
-        no_match::note(&args.input, "sample", &question.filter, &profile.traces);
+        no_match::note(cx, &args.input, "sample", &question.filter, &profile.traces);
     }
 }
 
-fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &CpuQuery) -> anyhow::Result<Outcome> {
+fn by_trace(
+    cx: &RunContext,
+    recorded: &Recorded,
+    args: &CpuArgs,
+    question: &CpuQuery,
+) -> anyhow::Result<Outcome> {
     let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
@@ -158,12 +164,13 @@ fn by_trace(recorded: &Recorded, args: &CpuArgs, question: &CpuQuery) -> anyhow:
         answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
     let answer = args.stack.below(answer, traces, |row: &RankedSamples| row.trace);
-    let rows = recorded.show("cpu", &args.output, answer)?;
-    nothing(args, profile, question, matching);
+    let rows = recorded.show(cx, "cpu", &args.output, answer)?;
+    nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 
 fn by_group(
+    cx: &RunContext,
     recorded: &Recorded,
     args: &CpuArgs,
     question: &CpuQuery,
@@ -178,8 +185,8 @@ fn by_group(
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("cpu", &args.output, answer)?;
-    nothing(args, profile, question, matching);
+    let rows = recorded.show(cx, "cpu", &args.output, answer)?;
+    nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 

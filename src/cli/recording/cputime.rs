@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
@@ -68,51 +69,56 @@ pub(crate) struct CputimeArgs {
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &CputimeArgs) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome> {
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(TimeOrder::Trace) {
         anyhow::bail!("--sort trace needs traces, and calls (cpu=old) have none; omit it");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
-        note(profile, args);
+        note(cx, profile, args);
     }
     let filter = StackFilter { classes: args.class.clone(), methods: args.method.clone() };
     let top = args.shown.top.rows(args.shown.output.format());
     if are_calls {
         let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
-        return show_calls(&recorded, args, &question);
+        return show_calls(cx, &recorded, args, &question);
     }
     let question = TimeQuery { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
+    times::show(cx, &args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
 /// Notes that the table is missing, with the data that exists instead.
-fn note(profile: &Profile, args: &CputimeArgs) {
+fn note(cx: &RunContext, profile: &Profile, args: &CputimeArgs) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
         (true, _) => "the file contains CPU TIME: omit --calls",
         (false, true) => "the file contains CPU SAMPLES: `hprof-cli cpu` shows them",
         (false, false) => "",
     };
-    args.input.note(missing);
-    args.input.hint(instead);
+    args.input.note(cx, missing);
+    args.input.hint(cx, instead);
 }
 
 const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
 
 /// Shows the calls of cpu=old.
-fn show_calls(recorded: &Recorded, args: &CputimeArgs, question: &CallQuestion) -> anyhow::Result<Outcome> {
+fn show_calls(
+    cx: &RunContext,
+    recorded: &Recorded,
+    args: &CputimeArgs,
+    question: &CallQuestion,
+) -> anyhow::Result<Outcome> {
     let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
         .beside(&beside_calls(), &beside)
         .matching(matching, "calls")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("cputime", &args.shown.output, answer)?;
+    let rows = recorded.show(cx, "cputime", &args.shown.output, answer)?;
     if matching == 0 && !recorded.profile.calls.is_empty() {
-        args.input.note("no call matches");
+        args.input.note(cx, "no call matches");
     }
     Ok(recorded.outcome(rows > 0))
 }

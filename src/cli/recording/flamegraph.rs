@@ -19,11 +19,12 @@ use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
 use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
+use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
-use crate::cli::shared::{messages, output};
 
 use super::no_match;
 
@@ -170,7 +171,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
-pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
@@ -185,7 +186,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(OpenedRecording::open(input, args.data)?);
+        files.push(OpenedRecording::open(cx, input, args.data)?);
     }
     let held = |of: &StackWeight| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
@@ -200,9 +201,9 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     let Some(of) = found else {
         let lacks =
             |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
-        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note("the files have no data in common: neither samples nor times nor sites");
+            args.input.note(cx, "the files have no data in common: neither samples nor times nor sites");
         }
         return Ok(outcome(false));
     };
@@ -218,13 +219,13 @@ pub(crate) fn run(args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
         })?,
     };
     if stacks.stacks == 0 {
-        args.input.note("no stack matches, or all matching stacks have weight 0");
-        no_match::patterns(&args.input, &question.filter, &profile.traces);
+        args.input.note(cx, "no stack matches, or all matching stacks have weight 0");
+        no_match::patterns(cx, &args.input, &question.filter, &profile.traces);
         return Ok(outcome(false));
     }
-    write(args, of, &stacks, file)?;
+    write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
-        notes(args, of, profile, baseline.first().copied(), &stacks);
+        notes(cx, args, of, profile, baseline.first().copied(), &stacks);
     }
     Ok(outcome(true))
 }
@@ -237,19 +238,19 @@ struct OpenedRecording {
 }
 
 impl OpenedRecording {
-    fn open(input: RecordedInput, wanted: Option<StackWeight>) -> anyhow::Result<Self> {
-        let mut recorded = input.open(Want { sites: true, traces: true })?;
+    fn open(cx: &RunContext, input: RecordedInput, wanted: Option<StackWeight>) -> anyhow::Result<Self> {
+        let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
             // The objects themselves are the last resort, and count as data of the file.
-            input.count_sites(&mut recorded)?;
+            input.count_sites(cx, &mut recorded)?;
             held = stacks::held(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
 
     /// Notes that the file lacks the requested data, with the data that it contains.
-    fn say_nothing(&self, wanted: Option<StackWeight>) {
+    fn say_nothing(&self, cx: &RunContext, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
         let has = match wanted {
@@ -264,11 +265,16 @@ impl OpenedRecording {
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
-        self.input.note(&match others.split_last() {
-            None => has,
-            Some((last, [])) => format!("{has}; {last} shows what it contains"),
-            Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
-        });
+        self.input.note(
+            cx,
+            &match others.split_last() {
+                None => has,
+                Some((last, [])) => format!("{has}; {last} shows what it contains"),
+                Some((last, others)) => {
+                    format!("{has}; {} and {last} show what it contains", others.join(", "))
+                }
+            },
+        );
     }
 }
 
@@ -286,6 +292,7 @@ fn question(args: &FlamegraphArgs, of: StackWeight) -> StackQuery {
 }
 
 fn write(
+    cx: &RunContext,
     args: &FlamegraphArgs,
     of: StackWeight,
     stacks: &Stacks,
@@ -303,7 +310,7 @@ fn write(
         _ => error.into(),
     };
     let Some(file) = file else {
-        let mut out = output::stdout();
+        let mut out = cx.out();
         render(&mut out).map_err(fewer)?;
         return output::finish(out);
     };
@@ -351,13 +358,14 @@ fn title(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> String {
 
 /// Prints notes about the picture.
 fn notes(
+    cx: &RunContext,
     args: &FlamegraphArgs,
     of: StackWeight,
     profile: &Profile,
     baseline: Option<&Profile>,
     stacks: &Stacks,
 ) {
-    let note = |text: &str| messages::line("note", text);
+    let note = |text: &str| cx.say("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
         note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));

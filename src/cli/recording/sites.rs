@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
@@ -71,9 +72,9 @@ pub(crate) struct SitesArgs {
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
-    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
-    args.input.count_sites(&mut recorded)?;
+pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> {
+    let mut recorded = args.input.open(cx, Want { sites: true, traces: true })?;
+    args.input.count_sites(cx, &mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
     let question = SiteQuery {
         classes: args.patterns.clone(),
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
     };
     let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
-    notes(&recorded, args);
+    notes(cx, &recorded, args);
     let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .beside(&beside_columns(), &beside)
@@ -101,27 +102,28 @@ pub(crate) fn run(args: &SitesArgs) -> anyhow::Result<Outcome> {
         ]);
     }
     let answer = args.shown.stack.below(answer, traces, |row: &RankedSite<'_>| row.site.trace);
-    let rows = recorded.show("sites", &args.shown.output, answer)?;
+    let rows = recorded.show(cx, "sites", &args.shown.output, answer)?;
     if let (Some(sites), 0) = (sites, matching.rows) {
-        nothing(args, sites, traces);
+        nothing(cx, args, sites, traces);
     }
     Ok(recorded.outcome(rows > 0))
 }
 
 /// Notes that no site matches.
-fn nothing(args: &SitesArgs, sites: &Sites, traces: &Traces) {
+fn nothing(cx: &RunContext, args: &SitesArgs, sites: &Sites, traces: &Traces) {
     let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
-    no_match::note(&args.input, "allocation site", &filter, traces);
-    no_match::classes(&args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
+    no_match::note(cx, &args.input, "allocation site", &filter, traces);
+    no_match::classes(cx, &args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
 }
 
-fn notes(recorded: &Recorded, args: &SitesArgs) {
+fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
         Some(Origin::Objects) => args.input.note(
+            cx,
             "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
         ),
-        None => args.input.note("no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
+        None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
@@ -39,17 +40,18 @@ pub(crate) struct SummaryArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &SummaryArgs) -> anyhow::Result<Outcome> {
-    let opened = args.input.open(Want { sites: true, traces: false })?;
+pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome> {
+    let opened = args.input.open(cx, Want { sites: true, traces: false })?;
     let facts = RecordingFacts::new(&opened);
     let lines = Section::Table(TableBuilder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
-    opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
+    opened.show(cx, "summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
     if is_heap_alone {
         let path = args.input.input.path().display().to_string();
-        args.input.note(&format!(
-            "an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"
-        ));
+        args.input.note(
+            cx,
+            &format!("an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"),
+        );
     }
     Ok(opened.outcome(true))
 }

@@ -1,6 +1,7 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
@@ -50,6 +51,7 @@ impl TimeKind {
 
 /// Shows a ranking.
 pub(super) fn show(
+    cx: &RunContext,
     input: &RecordedInput,
     recorded: &Recorded,
     of: TimeKind,
@@ -70,11 +72,11 @@ pub(super) fn show(
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
     }
     let answer = stack.below(answer, traces, |row: &RankedTime<'_>| row.time.trace);
-    let rows = recorded.show(of.command(), output, answer)?;
+    let rows = recorded.show(cx, of.command(), output, answer)?;
     if let (Some(table), 0) = (beside.of, matching) {
-        no_match::note(input, "row", &question.filter, traces);
+        no_match::note(cx, input, "row", &question.filter, traces);
         let names = || table.rows.iter().filter_map(|row| row.name.as_deref());
-        no_match::classes(input, &question.names, names);
+        no_match::classes(cx, input, &question.names, names);
     }
     Ok(recorded.outcome(rows > 0))
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
@@ -68,11 +69,11 @@ pub(crate) struct TracesArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let mut recorded = args.input.open(Want { sites: false, traces: true })?;
+    let mut recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
-        args.input.name_threads(&mut recorded, pattern)?;
+        args.input.name_threads(cx, &mut recorded, pattern)?;
     }
     let profile = &recorded.profile;
     let question = TraceQuery {
@@ -83,11 +84,11 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
     };
     let traces::TraceReport { rows, matching } = traces::traces(profile, &question);
     if profile.traces.is_empty() {
-        args.input.note("the file contains no stack traces");
+        args.input.note(cx, "the file contains no stack traces");
     } else if rows.is_empty() {
-        no_match::note(&args.input, "trace", &question.filter, &profile.traces);
+        no_match::note(cx, &args.input, "trace", &question.filter, &profile.traces);
         if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
-            messages::about_started(args.input.input.quiet, pattern, &profile.threads);
+            messages::about_started(cx, args.input.input.quiet, pattern, &profile.threads);
         }
     }
     let threads = traces::started_threads(profile);
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
         let rows = rows.flat_map(|row| {
             row.stack.frames().enumerate().map(move |(depth, frame)| FrameRow { row, depth, frame })
         });
-        recorded.show("traces", &args.output, Answer::new(frame_columns(), rows))?;
+        recorded.show(cx, "traces", &args.output, Answer::new(frame_columns(), rows))?;
     } else {
         let answer = Answer::new(columns(), rows)
             .beside(&beside_columns(), &RecordingSummary { matching, shown, of: () })
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &TracesArgs) -> anyhow::Result<Outcome> {
             })
             .matching(matching, "traces")
             .without_rows(NoRows::Nothing);
-        recorded.show("traces", &args.output, answer)?;
+        recorded.show(cx, "traces", &args.output, answer)?;
     }
     Ok(recorded.outcome(shown > 0))
 }

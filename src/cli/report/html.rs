@@ -146,7 +146,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     Asked { section, content, shells }
 }
 
-fn grids(asks: &[Ask]) -> Content {
+fn grids(asks: &[Ask<'_>]) -> Content {
     let mut grids = Vec::new();
     for ask in asks {
         match ask.grids() {
@@ -197,7 +197,7 @@ fn suspects_of(document: &Json) -> Markup {
 }
 
 fn treemap(about: &About) -> Markup {
-    match picture::area(&about.site, about.dump(), None) {
+    match picture::area(&about.cx, &about.site, about.dump(), None) {
         Ok((Some((area, names)), _)) => {
             let form = picture::PictureForm::Treemap;
             picture::figure_of(&area, &names, form, picture::LARGE, None, &Links::none())
@@ -207,7 +207,7 @@ fn treemap(about: &About) -> Markup {
     }
 }
 
-fn flames(ask: &Ask) -> Markup {
+fn flames(ask: &Ask<'_>) -> Markup {
     match ask.format("folded") {
         Ok((folded, _)) => {
             let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
@@ -261,43 +261,43 @@ fn document(
         _ => "What the HPROF agent recorded".into(),
     };
     html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                (frame::head(&title, &name))
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-                meta name="referrer" content="no-referrer";
-                style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
-            }
-            body {
-                header { b.dump { (escape::text(&name)) } }
-                main {
-                    h1 { (title) }
-                    @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
-                    @if about.hides_values {
-                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
-                    } @else {
-                        p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
-                    }
-                    @if !about.damage.is_empty() {
-                        div.failed {
-                            p { b { "The dump is damaged: counts and sizes cover only what could be read." } }
-                            ul { @for line in about.damage.iter().take(8) { li { (text(line, &Links::none())) } } }
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    (frame::head(&title, &name))
+                    meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+                    meta name="referrer" content="no-referrer";
+                    style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
+                }
+                body {
+                    header { b.dump { (escape::text(&name)) } }
+                    main {
+                        h1 { (title) }
+                        @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
+     @if about.cx.hides_values {
+    p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
+                        } @else {
+                            p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
                         }
-                    }
-                    nav.contents aria-label="Contents" { ul {
-                        @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }
-                    } }
-                    @for (asked, markup, is_whole) in made {
-                        section id=(asked.section.anchor()) {
-                            h2 { (asked.section.title()) }
-                            (markup)
-                            @if !is_whole { p.dim { "The report does not contain everything; these commands show the rest:" } }
-                            @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
+                        @if !about.damage.is_empty() {
+                            div.failed {
+                                p { b { "The dump is damaged: counts and sizes cover only what could be read." } }
+                                ul { @for line in about.damage.iter().take(8) { li { (text(line, &Links::none())) } } }
+                            }
+                        }
+                        nav.contents aria-label="Contents" { ul {
+                            @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }
+                        } }
+                        @for (asked, markup, is_whole) in made {
+                            section id=(asked.section.anchor()) {
+                                h2 { (asked.section.title()) }
+                                (markup)
+                                @if !is_whole { p.dim { "The report does not contain everything; these commands show the rest:" } }
+                                @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
+                            }
                         }
                     }
                 }
             }
         }
-    }
 }

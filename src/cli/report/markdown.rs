@@ -22,7 +22,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
         Ok(None) => {}
         Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
     }
-    out.push_str(if about.hides_values {
+    out.push_str(if about.cx.hides_values {
         "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
     } else {
         "It contains texts of the heap, which may be secret; `--no-values` omits them.\n"
@@ -44,7 +44,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
     out
 }
 
-fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask) {
+fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask<'_>) {
     if section == Section::Suspects {
         match ask.format("markdown") {
             // The answer's own heading is replaced by one of this report.

@@ -16,9 +16,9 @@ use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk::{self, Note};
+use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::{messages, output};
 use hprof_query::dictionary::names;
 use hprof_report::json::SCHEMA_VERSION;
 
@@ -86,8 +86,8 @@ enum Format {
 
 /// Facts about the file.
 struct About {
+    cx: RunContext,
     site: Site,
-    hides_values: bool,
     has: Has,
     is_damaged: bool,
     /// Damage to the file, in sentences.
@@ -100,19 +100,19 @@ impl About {
     }
 
     /// Stores notes about damage, and also prints them to stderr.
-    fn told(&mut self, notes: &[Note]) {
+    fn told(&mut self, cx: &RunContext, notes: &[Note]) {
         for note in notes.iter().filter(|note| note.kind == "warning") {
-            messages::line(note.kind, &note.text);
+            cx.say(note.kind, &note.text);
             self.damage.push(note.text.clone());
         }
     }
 
-    fn ask(&self, command: &'static str) -> Ask {
-        Ask::new(&self.site, self.dump(), command)
+    fn ask(&self, command: &'static str) -> Ask<'_> {
+        Ask::new(&self.cx, &self.site, self.dump(), command)
     }
 }
 
-pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != Format::Html || args.output.is_some() || !io::stdout().is_terminal(),
         "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
@@ -120,8 +120,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.baseline.as_deref()).collect();
     // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
-    desk::set_up(None, args.no_values);
-    let about = about(args)?;
+    let about = about(cx, args)?;
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
@@ -130,11 +129,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
         }
         args.sections.clone()
     };
-    if !about.hides_values && !args.input.quiet {
-        messages::line(
-            "note",
-            "the report contains texts of the heap, which may be secret; --no-values omits them",
-        );
+    if !about.cx.hides_values && !args.input.quiet {
+        cx.say("note", "the report contains texts of the heap, which may be secret; --no-values omits them");
     }
     let conclusions = Conclusions::new(&about, &wanted);
     let text = match args.format {
@@ -149,34 +145,34 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
             file.commit()?;
         }
         None => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }
     }
-    Ok(if about.is_damaged || desk::saw_damage() { Outcome::Damaged } else { Outcome::Fine })
+    Ok(if about.is_damaged || about.cx.saw_damage() { Outcome::Damaged } else { Outcome::Fine })
 }
 
 /// Determines the contents of the file. Fails if it cannot be opened.
-fn about(args: &ReportArgs) -> anyhow::Result<About> {
+fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let mut about = About {
+        cx: cx.keeping_dumps(None, args.no_values),
         site,
-        hides_values: args.no_values,
         has: Has { heap: false, recording: true, objects: 0 },
         is_damaged: false,
         damage: Vec::new(),
     };
     match about.ask("info").json() {
         Ok((document, notes)) => {
-            about.told(&notes);
+            about.told(cx, &notes);
             about.has = Has::told(&document);
             about.is_damaged = document.dump().is(names::IS_DAMAGED);
         }
         // A text report has no `info`; any other file fails here.
         Err(_) => match about.ask("summary").json() {
             Ok((document, notes)) => {
-                about.told(&notes);
+                about.told(cx, &notes);
                 about.is_damaged = document.dump().is(names::IS_DAMAGED);
             }
             Err(failure) => {
@@ -222,7 +218,7 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
         conclusions.headline().map_err(|failure| anyhow::anyhow!("no headline: {}", failure.text))?;
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
-        "headline": headline, "damage": about.damage, "no_values": about.hides_values,
+        "headline": headline, "damage": about.damage, "no_values": about.cx.hides_values,
     });
     Ok(String::from_utf8(hprof_report::json::document(&document)?)?)
 }

@@ -70,7 +70,7 @@ impl Section {
             Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
             Self::Comparison => about.site.baseline.is_some() && about.has.heap,
             // It consists only of values.
-            Self::Strings => about.has.heap && !about.hides_values,
+            Self::Strings => about.has.heap && !about.cx.hides_values,
             _ => about.has.heap,
         }
     }
@@ -81,7 +81,7 @@ impl Section {
     }
 
     /// Returns its queries, with the number of rows that a report shows.
-    pub(super) fn asks(self, about: &About) -> Vec<Ask> {
+    pub(super) fn asks(self, about: &About) -> Vec<Ask<'_>> {
         let one = |command| about.ask(command);
         match self {
             Self::Overview => vec![one("overview")],

@@ -12,6 +12,7 @@ use hprof_report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -40,9 +41,9 @@ pub(crate) struct RetainedArgs {
     output: Output,
 }
 
-pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<Outcome> {
-    let selections = args.input.settled(&args.selections)?;
-    let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
+pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcome> {
+    let selections = args.input.settled(cx, &args.selections)?;
+    let (session, (rows, total)) = Session::ask(cx, &args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
         let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(graph, set)).collect();
@@ -55,15 +56,21 @@ pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<Outcome> {
         };
         Ok((rows, total))
     })?;
-    show(args, &session, &rows, total)?;
+    show(cx, args, &session, &rows, total)?;
     for (selection, row) in selections.iter().zip(&rows) {
-        notes(&session, selection, row, args.input.quiet);
+        notes(cx, &session, selection, row, args.input.quiet);
     }
-    unreachable::note(&session, &args.input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 
-fn show(args: &RetainedArgs, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
+fn show(
+    cx: &RunContext,
+    args: &RetainedArgs,
+    session: &Session,
+    rows: &[Retained],
+    total: Retained,
+) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
     let together = || RetainedLine { selection: None, retained: total };
     // The retained size of several selections together does not follow from their rows.
@@ -82,26 +89,23 @@ fn show(args: &RetainedArgs, session: &Session, rows: &[Retained], total: Retain
             ("selection", "all together".to_owned()),
         ]);
     }
-    session.show("retained", &args.output, answer)
+    session.show(cx, "retained", &args.output, answer)
 }
 
 /// Notes what a row cannot show.
-fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
+fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
     if quiet {
         return;
     }
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            Selected::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));
-        messages::line(
-            "note",
-            &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"),
-        );
+        cx.say("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
     }
 }
 

@@ -16,6 +16,7 @@ use hprof_report::value::id;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -64,13 +65,13 @@ pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     found.ok_or_else(|| format!("kinds are {}", RootKind::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> {
     let question = RootQuery {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
         top: args.top.rows(args.output.format()),
     };
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
         Ok(root_report::roots(graph, &labels, &frames, &question))
@@ -88,35 +89,37 @@ pub(crate) fn run(args: &RootsArgs) -> anyhow::Result<Outcome> {
         let kinds = Section::table(&kinds(whole), found.kinds.iter().copied());
         answer.above(kinds).above(Section::Line(String::new()))
     };
-    let rows = session.show("roots", &args.output, answer)?;
+    let rows = session.show(cx, "roots", &args.output, answer)?;
     if !args.input.quiet {
-        notes(roots);
-        nothing(args, &session, &found)?;
+        notes(cx, roots);
+        nothing(cx, args, &session, &found)?;
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
 /// Notes why there are no rows.
-fn nothing(args: &RootsArgs, session: &Session, found: &root_report::RootReport) -> anyhow::Result<()> {
+fn nothing(
+    cx: &RunContext,
+    args: &RootsArgs,
+    session: &Session,
+    found: &root_report::RootReport,
+) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
     let Some(thread) = &args.thread else {
-        messages::line(
-            "note",
-            if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" },
-        );
+        cx.say("note", if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" });
         return Ok(());
     };
     let (heap, graph) = (&session.heap, &session.graph);
     let question = threads::ThreadQuery::named(thread.clone());
     let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
     if threads.matching == 0 {
-        messages::about_no_thread(graph, &threads, Some(thread));
+        messages::about_no_thread(cx, graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
-        messages::line("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
+        cx.say("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
     }
     Ok(())
 }
@@ -124,8 +127,8 @@ fn nothing(args: &RootsArgs, session: &Session, found: &root_report::RootReport)
 const NONE: &str = "the dump names no GC root";
 
 /// Notes anomalies of the roots.
-fn notes(roots: &Roots) {
-    let note = |text: &str| messages::line("note", text);
+fn notes(cx: &RunContext, roots: &Roots) {
+    let note = |text: &str| cx.say("note", text);
     if roots.missing_objects > 0 {
         note(&format!("{} roots name objects that are not in the dump", grouped(roots.missing_objects)));
     }

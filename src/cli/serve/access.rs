@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 use axum::http::{HeaderMap, header};
 
-use super::locked;
+use crate::cli::shared::context::locked;
 
 /// Access control.
 #[derive(Debug)]

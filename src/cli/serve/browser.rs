@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 
 /// Programs that open an address, by system.
 const OPENERS: &[&str] = if cfg!(target_os = "macos") {
@@ -14,7 +14,7 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") {
 };
 
 /// Opens an address, if a suitable program exists. Other users can read it on the program's command line.
-pub(super) fn open(url: &str) {
+pub(super) fn open(cx: &RunContext, url: &str) {
     let is_open = OPENERS.iter().any(|program| {
         let mut command = Command::new(program);
         if *program == "gio" {
@@ -26,6 +26,6 @@ pub(super) fn open(url: &str) {
         opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {
-        messages::line("note", "no program to open a browser was found; open the address yourself");
+        cx.say("note", "no program to open a browser was found; open the address yourself");
     }
 }

@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use super::handler::Handler;
-use super::locked;
 use super::patience::Patience;
+use crate::cli::shared::context::locked;
 
 /// Maximum time for a client to send the head of a request, the first or the next.
 const HEAD_TIME: Duration = Duration::from_secs(10);

@@ -136,7 +136,7 @@ impl Inner {
         let is_json = wants_json || path.ends_with(".json");
         let (page, _) = ReplyForm::of_path(page);
         let Some(index) = self.questions.index(number) else {
-            return sent(&pages::reply(&self.questions.site, "", wants_json));
+            return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
         if self.questions.is_replaced(number) {
             let error =

@@ -18,7 +18,6 @@ mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -26,6 +25,7 @@ use anyhow::Context;
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
+use crate::cli::shared::context::RunContext;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -117,7 +117,7 @@ impl ServeArgs {
     }
 }
 
-pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
     let site = args.site();
     if std::env::var_os(worker::VARIABLE).is_some() {
         return worker::run(&site, args.question_memory);
@@ -131,10 +131,10 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Outcome> {
         args.address
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(args, site))
+    runtime.block_on(serve(cx, args, site))
 }
 
-async fn serve(args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
+async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
     let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
@@ -153,9 +153,9 @@ async fn serve(args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
     if args.share {
         println(&format!("http://{address}/?token={}", access.token_once(true)?));
     }
-    help(address, args);
+    help(cx, address, args);
     if args.open {
-        browser::open(&format!("http://{address}/?token={}", access.token_once(false)?));
+        browser::open(cx, &format!("http://{address}/?token={}", access.token_once(false)?));
     }
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;
@@ -163,11 +163,6 @@ async fn serve(args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
 }
 
 /// Locks a mutex even if its holder panicked.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Prints an address to stdout.
 fn println(line: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -175,23 +170,22 @@ fn println(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-fn help(address: SocketAddr, args: &ServeArgs) {
-    use crate::cli::shared::messages;
+fn help(cx: &RunContext, address: SocketAddr, args: &ServeArgs) {
     let port = address.port();
     if args.allow_remote {
-        messages::line(
+        cx.say(
             "warning",
             "anyone with this address can read the whole heap, from other machines too; it is sent unencrypted",
         );
     } else {
-        messages::line(
+        cx.say(
             "note",
             &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
         );
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
+        cx.say("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
     }
-    messages::line("note", "Ctrl-C ends the server");
+    cx.say("note", "Ctrl-C ends the server");
 }

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, watch};
 
-use super::locked;
 use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
 use super::worker::{BASELINE, Said, WorkerRequest};
@@ -19,6 +18,7 @@ use super::workers::{Heard, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
+use crate::cli::shared::context::locked;
 
 /// Time without requests after which a question is cancelled.
 const PATIENCE: Duration = Duration::from_secs(15);

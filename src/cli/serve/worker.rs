@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::locked;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::context::locked;
 use crate::cli::shared::spool::{self, Copied};
 use hprof_index::Progress;
 use hprof_input::file::TextFile;
@@ -115,14 +115,14 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     if std::env::var_os(VARIABLE).is_some_and(|kind| kind == LONG) {
         step_back();
     }
-    desk::set_up(Some(Arc::new(Teller::default())), false);
+    let cx = RunContext::shell().keeping_dumps(Some(Arc::new(Teller::default())), false);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {
             WorkerRequest::Copies(copies) => spool::take_over(copies),
-            WorkerRequest::Page { target, is_json } => answer(site, &target, is_json),
+            WorkerRequest::Page { target, is_json } => answer(&cx, site, &target, is_json),
             WorkerRequest::Open(number) => {
-                let failed = open(site, number).err().map(|error| format!("{error:#}"));
+                let failed = open(&cx, site, number).err().map(|error| format!("{error:#}"));
                 say(&Said::Opened(failed), &[]);
             }
         }
@@ -167,8 +167,8 @@ fn step_back() {
     }
 }
 
-fn answer(site: &Site, target: &str, is_json: bool) {
-    let made = std::panic::catch_unwind(|| pages::reply(site, target, is_json));
+fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {
+    let made = std::panic::catch_unwind(|| pages::reply(cx, site, target, is_json));
     let reply = made.unwrap_or_else(|_| {
         let failure = Failure::new("hprof-cli failed on this question; this is a bug");
         Reply::json_error(500, &failure)
@@ -183,17 +183,17 @@ fn answer(site: &Site, target: &str, is_json: bool) {
 }
 
 /// Builds the missing parts of an index: the summary first, as some pages need no more.
-fn open(site: &Site, number: usize) -> anyhow::Result<()> {
+fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
     let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };
     if TextFile::open(dump).map_err(hprof_index::Error::from)?.is_some() {
         return Ok(());
     }
     let input = Input::of_words(dump, &site.options)?;
-    let heap = input.open_quietly()?;
+    let heap = input.open_quietly(cx)?;
     say(&Said::Summary, &[]);
     if heap.summary().facts().heap_dumps.get() > 0 {
-        input.with_graph(|_, _| Ok(()))?;
+        input.with_graph(cx, |_, _| Ok(()))?;
     }
     Ok(())
 }

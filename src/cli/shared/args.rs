@@ -20,10 +20,11 @@ use hprof_report::Format;
 use hprof_report::answer::NoRows;
 use hprof_report::number::counted;
 
+use super::color::ColorArg;
+use super::context::RunContext;
 use super::keys::{Keyword, keys};
-use super::terminal::ColorArg;
 use super::terminal::progress_bar::Bar;
-use super::{desk, messages, spool};
+use super::{messages, spool};
 
 /// Environment variable equivalent to `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
@@ -108,12 +109,12 @@ type Ask<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Resu
 
 impl Input {
     /// Returns the options for opening.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self, cx: &RunContext) -> Options {
         Options {
             index_dir: self.index_dir().map(Path::to_owned),
             heap_dump: self.heap_dump,
             memory_bytes: self.memory_bytes(),
-            hide_values: desk::hides_values(),
+            hide_values: cx.hides_values,
         }
     }
 
@@ -139,11 +140,15 @@ impl Input {
 
     /// Resolves selections in this dump: a class name may look like an object ID. The dump is opened only in that
     /// case.
-    pub(crate) fn settled(&self, selections: &[Selection]) -> anyhow::Result<Vec<Selection>> {
+    pub(crate) fn settled(
+        &self,
+        cx: &RunContext,
+        selections: &[Selection],
+    ) -> anyhow::Result<Vec<Selection>> {
         if !selections.iter().any(Selection::is_ambiguous) {
             return Ok(selections.to_vec());
         }
-        let heap = self.open_quietly()?;
+        let heap = self.open_quietly(cx)?;
         Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
     }
 
@@ -218,55 +223,59 @@ impl Input {
     }
 
     /// Opens the dump and prints notes about it.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<Heap>> {
-        let heap = self.open_records()?;
+    pub(crate) fn open(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let heap = self.open_records(cx)?;
         if !self.quiet {
-            messages::about_no_heap(&heap);
+            messages::about_no_heap(cx, &heap);
         }
         Ok(heap)
     }
 
     /// Like [`Input::open`], for queries that need no heap dump: files of the agent may lack one.
-    pub(crate) fn open_records(&self) -> anyhow::Result<Arc<Heap>> {
-        let heap = self.open_quietly()?;
-        messages::about(&heap, self.quiet);
+    pub(crate) fn open_records(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let heap = self.open_quietly(cx)?;
+        messages::about(cx, &heap, self.quiet);
         Ok(heap)
     }
 
     /// Like [`Input::open`], but without notes: for a dump that will be opened again.
-    pub(crate) fn open_quietly(&self) -> anyhow::Result<Arc<Heap>> {
-        let options = self.options();
-        if let Some(heap) = desk::heap(self.path(), &options) {
+    pub(crate) fn open_quietly(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let options = self.options(cx);
+        if let Some(heap) = cx.heap(self.path(), &options) {
             return Ok(heap);
         }
-        let bar = Bar::new(self.quiet);
+        let bar = Bar::new(cx, self.quiet);
         let heap = Arc::new(self.with_threads(|| Heap::open(self.path(), &options, &bar))??);
-        desk::keep(self.path(), &options, &heap, None);
+        cx.keep(self.path(), &options, &heap, None);
         Ok(heap)
     }
 
     /// Opens the dump with its graph by calling `open`.
-    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
-        let options = self.options();
-        if let Some(opened) = desk::with_graph(self.path(), &options) {
+    fn open_graph(&self, cx: &RunContext, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
+        let options = self.options(cx);
+        if let Some(opened) = cx.graph(self.path(), &options) {
             return Ok(opened);
         }
-        let bar = Bar::new(self.quiet);
+        let bar = Bar::new(cx, self.quiet);
         let (heap, graph) = self.with_threads(|| open(self.path(), &options, &bar))??;
         let (heap, graph) = (Arc::new(heap), Arc::new(graph));
-        desk::keep(self.path(), &options, &heap, Some(&graph));
+        cx.keep(self.path(), &options, &heap, Some(&graph));
         Ok((heap, graph))
     }
 
     /// Opens the dump with its graph by calling `open`, and prints notes about it.
-    fn open_graph_first(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
-        let opened = self.open_graph(open)?;
-        messages::about(&opened.0, self.quiet);
+    fn open_graph_first(
+        &self,
+        cx: &RunContext,
+        open: OpenGraph,
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
+        let opened = self.open_graph(cx, open)?;
+        messages::about(cx, &opened.0, self.quiet);
         if !self.quiet {
-            messages::about_no_heap(&opened.0);
+            messages::about_no_heap(cx, &opened.0);
         }
         if opened.1.roots.boot_classes_assumed && !self.quiet {
-            messages::line(
+            cx.say(
                 "note",
                 "the dump contains no sticky class roots: all classes of the boot loader count as roots",
             );
@@ -278,35 +287,39 @@ impl Input {
     /// called again: `ask` must not print anything yet.
     pub(crate) fn with_graph<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph_first(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), |heap, graph| ask(heap, graph))
     }
 
     /// Like [`Input::with_graph`], for callers that keep dump and graph after the query.
     pub(crate) fn with_shared_graph<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph_first(open), ask)
+        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
     }
 
     /// Like [`Input::with_graph`], but without the notes that were printed when the dump was opened without its
     /// graph.
     pub(crate) fn with_graph_again<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(cx, &|open| self.open_graph(cx, open), |heap, graph| ask(heap, graph))
     }
 
     fn ask_graph<T: Send>(
         &self,
+        cx: &RunContext,
         opened: Opener<'_>,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         let mut answer = None;
-        let (heap, graph) = self.ask_until_right(opened, &mut |heap, graph| {
+        let (heap, graph) = self.ask_until_right(cx, opened, &mut |heap, graph| {
             answer = Some(ask(heap, graph)?);
             Ok(())
         })?;
@@ -316,6 +329,7 @@ impl Input {
     /// Runs the query, a second time if the index is damaged: the last answer is valid.
     fn ask_until_right(
         &self,
+        cx: &RunContext,
         opened: Opener<'_>,
         ask: Ask<'_>,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
@@ -327,7 +341,7 @@ impl Input {
             return Ok((heap, graph));
         }
         drop((heap, graph));
-        desk::forget(self.path(), &self.options());
+        cx.forget(self.path(), &self.options(cx));
         // Now the whole index is read, and damaged parts are rebuilt.
         let (heap, graph) = opened(Heap::open_graph_checked)?;
         self.with_threads(|| ask(&heap, &graph))??;

@@ -2,8 +2,9 @@
 
 pub(crate) mod advice;
 pub(crate) mod args;
+pub(crate) mod color;
 pub(crate) mod commands;
-pub(crate) mod desk;
+pub(crate) mod context;
 pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;

@@ -1,13 +1,12 @@
 //! Query text: reading it from a file or stdin, and showing the position of an error.
 
+use crate::cli::shared::context::RunContext;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use unicode_width::UnicodeWidthStr;
-
-use super::messages;
 use hprof_report::escape;
+use unicode_width::UnicodeWidthStr;
 
 /// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
 pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
@@ -28,13 +27,13 @@ pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
 }
 
 /// Shows a line of a query with a mark below the error, which has `column` characters before it.
-pub(crate) fn show_place(line: &str, column: usize) {
+pub(crate) fn show_place(cx: &RunContext, line: &str, column: usize) {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = line.chars().take(column).collect();
     // Of a long line, only the part around the error is shown.
     let cut = before.chars().count().saturating_sub(40);
     let around: String = line.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());
-    messages::line("note", &plain(around));
-    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
+    cx.say("note", &plain(around));
+    cx.say("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
 }

@@ -1,5 +1,6 @@
 //! Recordings of a profiler, from a binary dump or a text report, for commands that accept either.
 
+use crate::cli::shared::context::RunContext;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,21 +67,21 @@ impl RecordedInput {
     }
 
     /// Opens the file and prints notes about it.
-    pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
-        if let Some((_, recorded)) = self.open_text()? {
+    pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<Recorded> {
+        if let Some((_, recorded)) = self.open_text(cx)? {
             return Ok(recorded);
         }
-        let heap = self.input.open_records()?;
-        let bar = Bar::new(self.input.quiet);
+        let heap = self.input.open_records(cx)?;
+        let bar = Bar::new(cx, self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
         Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
     }
 
     /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
-    pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
+    pub(crate) fn count_sites(&self, cx: &RunContext, recorded: &mut Recorded) -> anyhow::Result<()> {
         if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
-            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
+            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(cx, self.input.quiet));
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
             recorded.profile.sites = self.input.with_threads(count)??;
         }
@@ -89,14 +90,19 @@ impl RecordedInput {
 
     /// Adds the names of matching heap threads of a binary dump without a START THREAD record: HotSpot writes stacks
     /// of threads whose names only their Thread objects contain.
-    pub(crate) fn name_threads(&self, recorded: &mut Recorded, wanted: &ThreadPattern) -> anyhow::Result<()> {
+    pub(crate) fn name_threads(
+        &self,
+        cx: &RunContext,
+        recorded: &mut Recorded,
+        wanted: &ThreadPattern,
+    ) -> anyhow::Result<()> {
         let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
         let started = &mut recorded.profile.threads;
         let is_named = started.iter().any(|thread| wanted.matches(thread.object, Some(&thread.name)));
         if is_named || heap.summary().facts().heap_dumps.get() == 0 {
             return Ok(());
         }
-        let (_, graph, (named, like)) = self.input.with_graph_again(|heap, graph| {
+        let (_, graph, (named, like)) = self.input.with_graph_again(cx, |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let named = stack_owners::named(graph, &Labels::new(heap, graph, bytes), wanted);
             let question = threads::ThreadQuery::named(wanted.clone());
@@ -105,13 +111,13 @@ impl RecordedInput {
         })?;
         started.extend(named);
         if let Some(like) = like.filter(|like| like.matching == 0 && !self.input.quiet) {
-            messages::about_no_thread(&graph, &like, Some(wanted));
+            messages::about_no_thread(cx, &graph, &like, Some(wanted));
         }
         Ok(())
     }
 
     /// Reads a text report and prints notes about it; `None` if the file is a binary dump.
-    pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+    pub(crate) fn open_text(&self, cx: &RunContext) -> anyhow::Result<Option<(TextFile, Recorded)>> {
         let path = self.path_text();
         let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
             anyhow::ensure!(
@@ -126,7 +132,7 @@ impl RecordedInput {
         );
         let mut report = text::read(&file, self.run)
             .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
-        about_text(&report, &path, self.run, self.input.quiet);
+        about_text(cx, &report, &path, self.run, self.input.quiet);
         let profile = std::mem::take(&mut report.profile);
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
         Ok(Some((file, Recorded { profile, file: origin, path })))
@@ -137,16 +143,16 @@ impl RecordedInput {
     }
 
     /// Prints a note, unless --quiet is given.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet {
-            messages::line("note", text);
+            cx.say("note", text);
         }
     }
 
     /// Prints a hint after a note, unless --quiet is given.
-    pub(crate) fn hint(&self, text: &str) {
+    pub(crate) fn hint(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet && !text.is_empty() {
-            messages::line("hint", text);
+            cx.say("hint", text);
         }
     }
 }
@@ -175,20 +181,20 @@ impl AnswerSource for Recorded {
 }
 
 /// Prints notes about a text report.
-fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
+fn about_text(cx: &RunContext, report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
     if report.runs > 1 && run.is_none() && !quiet {
-        messages::line(
+        cx.say(
             "note",
             &format!("{path} contains {} runs; this is the last one (--run N selects another)", report.runs),
         );
     }
     for line in report.malformed.iter().take(SHOWN) {
         let text = format!("{path}: line {}: expected {}, found {:?}", line.line, line.expected, line.text);
-        messages::line("warning", &text);
+        cx.say("warning", &text);
     }
     let shown = report.malformed.len().min(SHOWN) as u64;
     if report.not_understood > shown {
         let left = grouped(report.not_understood - shown);
-        messages::line("warning", &format!("{path}: {left} more lines were not understood"));
+        cx.say("warning", &format!("{path}: {left} more lines were not understood"));
     }
 }

@@ -16,7 +16,8 @@ use hprof_report::markdown;
 use hprof_report::table::Style;
 
 use super::args::{Input, Output};
-use super::{desk, output, spool};
+use super::context::RunContext;
+use super::{output, spool};
 use crate::cli::Outcome;
 
 /// Number of rows computed before anything is shown. Longer answers are computed while they are written.
@@ -38,6 +39,7 @@ pub(crate) trait AnswerSource {
     /// Shows an answer on stdout. Returns the number of rows.
     fn show<R, const MARKDOWN: bool>(
         &self,
+        cx: &RunContext,
         command: &str,
         output: &Output<MARKDOWN>,
         answer: Answer<'_, R>,
@@ -46,14 +48,15 @@ pub(crate) trait AnswerSource {
         Self: Sized,
     {
         if output.is_markdown() {
-            return answer.with_erased(|answer| show_markdown(self, answer));
+            return answer.with_erased(|answer| show_markdown(cx, self, answer));
         }
-        self.show_as(command, output.format(), output::style(output), answer)
+        self.show_as(cx, command, output.format(), output::style(cx, output), answer)
     }
 
     /// Like [`Source::show`], for a command whose `--format` has more values than [`Format`].
     fn show_as<R>(
         &self,
+        cx: &RunContext,
         command: &str,
         format: Format,
         style: Style,
@@ -62,7 +65,7 @@ pub(crate) trait AnswerSource {
     where
         Self: Sized,
     {
-        answer.with_erased(|answer| show_erased(self, command, format, style, answer))
+        answer.with_erased(|answer| show_erased(cx, self, command, format, style, answer))
     }
 
     /// Returns the outcome of a run, depending on whether something was found.
@@ -75,28 +78,33 @@ pub(crate) trait AnswerSource {
     }
 }
 
-fn show_markdown(source: &dyn AnswerSource, answer: ErasedAnswer<'_>) -> anyhow::Result<u64> {
+fn show_markdown(
+    cx: &RunContext,
+    source: &dyn AnswerSource,
+    answer: ErasedAnswer<'_>,
+) -> anyhow::Result<u64> {
     let (grid, rows) = answer.into_grid();
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(markdown::grid(&grid, usize::MAX).trim_start().as_bytes())?;
     output::finish_if(out, source.check())?;
     Ok(rows)
 }
 
 fn show_erased(
+    cx: &RunContext,
     source: &dyn AnswerSource,
     command: &str,
     format: Format,
     style: Style,
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
-    if format == Format::Table && desk::form() == Some(desk::AnswerForm::Grid) {
+    if format == Format::Table && cx.is_taking() {
         let (grid, rows) = answer.into_grid();
         source.check()?;
-        desk::grid(grid);
+        cx.take_grid(grid);
         return Ok(rows);
     }
-    let mut out = output::stdout();
+    let mut out = cx.out();
     let rows = answer.write(&mut out, format, style, command, &source.dump())?;
     output::finish_if(out, source.check())?;
     Ok(rows)
@@ -148,10 +156,11 @@ impl Session {
     /// Opens a dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
     /// called again: `ask` must not print anything yet.
     pub(crate) fn ask<T: Send>(
+        cx: &RunContext,
         input: &Input,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Self, T)> {
-        let (heap, graph, answer) = input.with_graph(ask)?;
+        let (heap, graph, answer) = input.with_graph(cx, ask)?;
         Ok((Self { heap, graph }, answer))
     }
 }

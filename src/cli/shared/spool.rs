@@ -1,6 +1,7 @@
 //! Dumps read from pipes: `-` is standard input, and `<(zcat heap.hprof.gz)` in a shell is a path. They are copied
 //! into a private directory, together with their indexes, which is removed when the process ends.
 
+use crate::cli::shared::context::RunContext;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -69,6 +70,7 @@ pub(crate) struct SpooledLine {
 /// Copies the contents of pipes that a command line names. `parser` creates the parser of the command line, `words`
 /// are its words.
 pub(crate) fn line(
+    cx: &RunContext,
     parser: impl Fn() -> Command,
     words: &[OsString],
     matches: ArgMatches,
@@ -86,7 +88,7 @@ pub(crate) fn line(
     let into = directory(&matches)?;
     let (mut words, mut parsed, mut table) = (words.to_vec(), matches, Vec::new());
     for (id, given) in pipes {
-        let copy = copy(&given, &into, quiet)?;
+        let copy = copy(cx, &given, &into, quiet)?;
         let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
         (words, parsed) = replaced(&parser, &words, &id, &given, &path)
             .ok_or_else(|| anyhow::anyhow!("cannot determine which argument is {}", name(&given)))?;
@@ -155,8 +157,8 @@ fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     Ok(user_cache().filter(is_usable).unwrap_or_else(std::env::temp_dir))
 }
 
-fn copy(given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
-    let bar = Bar::new(quiet);
+fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
+    let bar = Bar::new(cx, quiet);
     let path = Path::new(given);
     let (mut reader, shown, copy_name): (Box<dyn Read>, &Path, &OsStr) = if given == STDIN {
         let stdin = io::stdin();

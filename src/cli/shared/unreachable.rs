@@ -1,11 +1,11 @@
 //! Notes about unreachable objects by commands that cover only reachable ones.
 
+use crate::cli::shared::context::RunContext;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::number::{human_bytes, percent};
 
 use super::args::Input;
 use super::commands::quoted_path;
-use super::messages;
 use super::session::Session;
 use super::spool;
 
@@ -20,7 +20,7 @@ pub(crate) enum Covers {
 
 /// Notes how much of the dump an answer about reachable objects omits, if that is much, and the command that shows
 /// it.
-pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
+pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Covers) {
     let found = Unreachable::of(session.heap.summary(), &session.graph);
     if input.quiet || !found.is_much() {
         return;
@@ -32,7 +32,7 @@ pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
         Covers::RetainedSizes => "in no retained size",
     };
     let path = quoted_path(spool::given(session.heap.path()));
-    messages::line(
+    cx.say(
         "note",
         &format!(
             "{bytes} of {all} ({share}) are unreachable, and {so}: `hprof-cli histo {path} --unreachable` shows them"

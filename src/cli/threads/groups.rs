@@ -15,6 +15,7 @@ use hprof_report::table::Style;
 use hprof_report::value::{id, list};
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, stack};
 
@@ -24,12 +25,17 @@ use super::heap::{INDENT, INDENT_LOCAL, class_name};
 const SHOWN_LOCALS: usize = 10;
 
 /// Opens the dump and groups its threads.
-pub(super) fn ask(input: &Input, question: &ThreadQuery) -> anyhow::Result<(Session, ThreadGroups)> {
-    Session::ask(input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
+pub(super) fn ask(
+    cx: &RunContext,
+    input: &Input,
+    question: &ThreadQuery,
+) -> anyhow::Result<(Session, ThreadGroups)> {
+    Session::ask(cx, input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
 }
 
 /// Shows the groups.
 pub(super) fn show(
+    cx: &RunContext,
     session: &Session,
     found: &ThreadGroups,
     format: Format,
@@ -49,7 +55,7 @@ pub(super) fn show(
         ])
         // Explained by a note.
         .without_rows(NoRows::Nothing);
-    session.show_as("threads", format, style, answer)?;
+    session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use hprof_report::table::Style;
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, output, stack};
 
@@ -27,8 +28,12 @@ pub(super) const INDENT: usize = 8;
 pub(super) const INDENT_LOCAL: usize = 12;
 
 /// Opens the dump and finds its threads.
-pub(super) fn ask(input: &Input, question: &ThreadQuery) -> anyhow::Result<(Session, ThreadReport)> {
-    Session::ask(input, |heap, graph| {
+pub(super) fn ask(
+    cx: &RunContext,
+    input: &Input,
+    question: &ThreadQuery,
+) -> anyhow::Result<(Session, ThreadReport)> {
+    Session::ask(cx, input, |heap, graph| {
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
         let found = threads.find(question);
         // Threads are read again while they are written, as their stacks need not fit into memory. Damage to the
@@ -44,6 +49,7 @@ pub(super) fn ask(input: &Input, question: &ThreadQuery) -> anyhow::Result<(Sess
 
 /// Shows threads in the formats that every command has; a table optionally with `stacks` and their locals.
 pub(super) fn show(
+    cx: &RunContext,
     session: &Session,
     found: &ThreadReport,
     format: Format,
@@ -58,13 +64,18 @@ pub(super) fn show(
         .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
         // Explained by a note.
         .without_rows(NoRows::Nothing);
-    session.show_as("threads", format, style, answer)?;
+    session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }
 
 /// Shows threads as a thread dump.
-pub(super) fn show_text(session: &Session, found: &ThreadReport, locals: Locals) -> anyhow::Result<()> {
-    let (heap, mut out) = (&session.heap, output::stdout());
+pub(super) fn show_text(
+    cx: &RunContext,
+    session: &Session,
+    found: &ThreadReport,
+    locals: Locals,
+) -> anyhow::Result<()> {
+    let (heap, mut out) = (&session.heap, cx.out());
     let threads = Threads::new(heap, &session.graph, heap.bytes(&Quiet)?);
     let created = output::timestamp(heap.summary().facts().created_ms.get());
     thread_dump::head(&mut out, heap.summary(), created.as_deref())?;

@@ -4,6 +4,7 @@ mod groups;
 mod heap;
 mod started;
 
+use crate::cli::shared::context::RunContext;
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
@@ -18,12 +19,12 @@ use hprof_report::column::Column;
 use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;
+use super::shared::color::ColorArg;
 use super::shared::keys::{Keyword, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
 use super::shared::session::{AnswerSource, Session};
-use super::shared::terminal::{self, ColorArg};
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -164,11 +165,11 @@ fn state(text: &str) -> Result<ThreadState, String> {
     found.ok_or_else(|| format!("states are {}", ThreadState::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
-    if args.started { of_recording(args) } else { of_heap(args) }
+pub(crate) fn run(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
+    if args.started { of_recording(cx, args) } else { of_heap(cx, args) }
 }
 
-fn of_recording(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
+fn of_recording(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
@@ -179,10 +180,10 @@ fn of_recording(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
     let question = started_threads::StartedThreadQuery { name: args.thread.clone(), sort_by, top };
-    started::run(&args.input, &question, format, terminal::style_of(args.color))
+    started::run(cx, &args.input, &question, format, cx.style(args.color))
 }
 
-fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
+fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -192,7 +193,7 @@ fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         );
     }
     // Reports an invalid --run.
-    args.input.open_text()?;
+    args.input.open_text(cx)?;
     let Some(sort_by) = args.sort.map_or(Some(ThreadOrder::default()), |(sort, _)| sort) else {
         anyhow::bail!("only started threads are sorted by serial; add --started, or sort by address")
     };
@@ -219,20 +220,20 @@ fn of_heap(args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     };
     let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
     if args.group {
-        return of_groups(args, question, locals);
+        return of_groups(cx, args, question, locals);
     }
-    let (session, threads) = heap::ask(input, &question)?;
+    let (session, threads) = heap::ask(cx, input, &question)?;
     match args.format {
         Show::Rows(format) => {
             let stacks = has_stacks.then_some(locals);
-            heap::show(&session, &threads, format, terminal::style_of(args.color), stacks)?;
+            heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)?;
         }
-        Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
+        Show::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
     }
     if threads.rows.is_empty() && !input.quiet {
-        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
+        messages::about_no_thread(cx, &session.graph, &threads, question.name.as_ref());
     }
-    unreachable::note(&session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
@@ -246,7 +247,12 @@ fn filters(args: &ThreadsArgs) -> String {
     query.finish()
 }
 
-fn of_groups(args: &ThreadsArgs, question: ThreadQuery, locals: Locals) -> anyhow::Result<Outcome> {
+fn of_groups(
+    cx: &RunContext,
+    args: &ThreadsArgs,
+    question: ThreadQuery,
+    locals: Locals,
+) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
@@ -257,14 +263,14 @@ fn of_groups(args: &ThreadsArgs, question: ThreadQuery, locals: Locals) -> anyho
     };
     let input = &args.input.input;
     let question = ThreadQuery { depth, ..question };
-    let (session, found) = groups::ask(input, &question)?;
-    groups::show(&session, &found, format, terminal::style_of(args.color), (locals, filters(args)))?;
+    let (session, found) = groups::ask(cx, input, &question)?;
+    groups::show(cx, &session, &found, format, cx.style(args.color), (locals, filters(args)))?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
-        messages::about_no_thread(graph, &threads, question.name.as_ref());
+        messages::about_no_thread(cx, graph, &threads, question.name.as_ref());
     }
-    unreachable::note(&session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))
 }
 

@@ -13,30 +13,33 @@ use hprof_report::table::Style;
 use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::AnswerSource;
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &RecordedInput,
     question: &StartedThreadQuery,
     format: Format,
     style: Style,
 ) -> anyhow::Result<Outcome> {
-    let recorded = input.open(Want::default())?;
+    let recorded = input.open(cx, Want::default())?;
     if recorded.profile.threads.is_empty() {
-        input.note("the file does not say which threads were started: only the HPROF agent records it");
+        input.note(cx, "the file does not say which threads were started: only the HPROF agent records it");
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
         .beside(&beside(), &found)
         .matching(found.matching, "threads")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show_as("threads", format, style, answer)?;
+    let rows = recorded.show_as(cx, "threads", format, style, answer)?;
     if found.matching == 0 && !recorded.profile.threads.is_empty() {
-        input.note(&format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
+        input
+            .note(cx, &format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
         if let Some(wanted) = &question.name {
-            messages::about_started(input.input.quiet, wanted, &recorded.profile.threads);
+            messages::about_started(cx, input.input.quiet, wanted, &recorded.profile.threads);
         }
     }
     Ok(recorded.outcome(rows > 0))

@@ -21,8 +21,9 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
-use crate::cli::shared::{messages, signals};
+use crate::cli::shared::signals;
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
 use hprof_query::dictionary::names;
@@ -143,7 +144,7 @@ const LONGEST_LINE: u64 = 1 << 12;
 /// Maximum number of queued events; senders of more have to wait.
 const WAITING: usize = 64;
 
-pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines without authentication; use `ssh -R`, or add --allow-remote",
@@ -166,9 +167,9 @@ pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<Outcome> {
     if !args.address.is_loopback() {
         let text = "other machines can connect without authentication, and recordings, which contain the program's \
                     memory, are sent unencrypted";
-        messages::line("warning", text);
+        cx.say("warning", text);
     }
-    messages::line("note", &format!("listening on {address}; agents are started with net={address}"));
+    cx.say("note", &format!("listening on {address}; agents are started with net={address}"));
     let options = server::Options {
         send: args.send.clone(),
         after: args.after,
@@ -176,8 +177,8 @@ pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<Outcome> {
         once: args.once,
     };
     let files = Files::new(&args.output_dir, &args.name, Room::new(&args.output_dir, free_bytes));
-    let recordings = Server::new(options, files, events).run(&happened);
-    show(args, recordings)
+    let recordings = Server::new(cx, options, files, events).run(&happened);
+    show(cx, args, recordings)
 }
 
 /// Reads commands until stdin ends. Its end changes nothing for agents, which continue to send.
@@ -228,12 +229,12 @@ impl AnswerSource for Directory<'_> {
     }
 }
 
-fn show(args: &ListenArgs, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
+fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
     let is_damaged = recordings.iter().any(|recording| recording.state != RecordingState::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
     let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings".into()));
-    directory.show("listen", &args.output, answer)?;
+    directory.show(cx, "listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use hprof_format::commands::{Command, Control, IdBytes, Request};
 use hprof_parser::IdSize;
 use hprof_report::number::human_bytes;
@@ -65,7 +65,8 @@ pub(super) struct Options {
 }
 
 /// State of the server.
-pub(super) struct Server {
+pub(super) struct Server<'c> {
+    cx: &'c RunContext,
     options: Options,
     files: Arc<Files>,
     events: SyncSender<Event>,
@@ -78,9 +79,10 @@ pub(super) struct Server {
     refused: u64,
 }
 
-impl Server {
-    pub(super) fn new(options: Options, files: Files, events: SyncSender<Event>) -> Self {
+impl<'c> Server<'c> {
+    pub(super) fn new(cx: &'c RunContext, options: Options, files: Files, events: SyncSender<Event>) -> Self {
         Self {
+            cx,
             options,
             files: Arc::new(files),
             events,
@@ -128,12 +130,12 @@ impl Server {
         }
         for agent in self.agents.values() {
             if let Some(path) = &agent.path {
-                messages::line("warning", &format!("{} keeps its temporary name", path.display()));
+                self.cx.say("warning", &format!("{} keeps its temporary name", path.display()));
             }
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
         if untold > 0 {
-            messages::line("note", &format!("{untold} more connections sent no recording"));
+            self.cx.say("note", &format!("{untold} more connections sent no recording"));
         }
     }
 
@@ -141,18 +143,18 @@ impl Server {
         match event {
             Event::Accepted(stream, peer) => self.accept(stream, peer),
             Event::Began { agent, ids, path } => {
-                messages::line("note", &format!("agent {agent} writes {}", path.display()));
+                self.cx.say("note", &format!("agent {agent} writes {}", path.display()));
                 if let Some(agent) = self.agents.get_mut(&agent) {
                     agent.ids = ids;
                     agent.path = Some(path);
                 }
             }
             Event::Received { agent, text } => {
-                messages::line("note", &format!("agent {agent}: {text} received"));
+                self.cx.say("note", &format!("agent {agent}: {text} received"));
             }
             Event::Ended { agent, ended } => self.ended(agent, ended),
             Event::Line(Some(line)) => self.typed(&line),
-            Event::Line(None) => messages::line("warning", "a line was ignored: it is too long"),
+            Event::Line(None) => self.cx.say("warning", "a line was ignored: it is too long"),
             Event::End => {}
         }
     }
@@ -189,7 +191,7 @@ impl Server {
         match start() {
             Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
             Ok(stream) => {
-                messages::line("note", &format!("agent {agent} connected from {peer}"));
+                self.cx.say("note", &format!("agent {agent} connected from {peer}"));
                 let state = Agent { peer, stream, ids: None, path: None, serial: Some(0), closed };
                 self.agents.insert(agent, state);
                 if !self.options.send.is_empty() {
@@ -214,7 +216,7 @@ impl Server {
     fn refuse(&mut self, text: &str) {
         self.refused += 1;
         if self.refused <= MAX_TOLD {
-            messages::line("warning", text);
+            self.cx.say("warning", text);
         }
     }
 
@@ -237,16 +239,13 @@ impl Server {
                 match &recording.state {
                     RecordingState::Complete => {
                         let size = human_bytes(recording.bytes);
-                        messages::line("note", &format!("agent {number} ended: {file}, {size}"));
+                        self.cx.say("note", &format!("agent {number} ended: {file}, {size}"));
                     }
                     RecordingState::Truncated(why) => {
-                        messages::line(
-                            "warning",
-                            &format!("agent {number} ended: {file} is truncated: {why}"),
-                        );
+                        self.cx.say("warning", &format!("agent {number} ended: {file} is truncated: {why}"));
                     }
                     RecordingState::Damaged(why) => {
-                        messages::line("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
+                        self.cx.say("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
                     }
                 }
                 self.recordings.push(recording);
@@ -269,33 +268,33 @@ impl Server {
     fn typed(&mut self, line: &str) {
         match words::parse(line) {
             Ok(TypedLine::Empty) => {}
-            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| messages::line("help", line)),
+            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| self.cx.say("help", line)),
             Ok(TypedLine::List) => self.list(),
             Ok(TypedLine::Command { agent: Some(agent), command }) => self.send(agent, command),
             Ok(TypedLine::Command { agent: None, command }) => {
                 let all: Vec<u32> = self.agents.keys().copied().collect();
                 if all.is_empty() {
-                    messages::line("warning", "no agent is connected");
+                    self.cx.say("warning", "no agent is connected");
                 }
                 all.into_iter().for_each(|agent| self.send(agent, command));
             }
-            Err(why) => messages::line("warning", &why),
+            Err(why) => self.cx.say("warning", &why),
         }
     }
 
     fn list(&self) {
         if self.agents.is_empty() {
-            messages::line("note", "no agent is connected");
+            self.cx.say("note", "no agent is connected");
         }
         for (number, agent) in &self.agents {
             let path =
                 agent.path.as_ref().map_or("nothing received yet".into(), |path| path.to_string_lossy());
-            messages::line("note", &format!("agent {number}: {}, {path}", agent.peer));
+            self.cx.say("note", &format!("agent {number}: {}, {path}", agent.peer));
         }
     }
 
     fn send(&mut self, number: u32, command: Command) {
-        let wrong = |text: &str| messages::line("warning", &format!("agent {number}: {text}"));
+        let wrong = |text: &str| self.cx.say("warning", &format!("agent {number}: {text}"));
         let Some(agent) = self.agents.get_mut(&number) else { return wrong("not connected") };
         let Some(serial) = agent.serial.and_then(|serial| serial.checked_add(1)) else {
             return wrong("it accepts no more commands");

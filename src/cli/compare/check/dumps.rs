@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
@@ -34,9 +35,9 @@ pub(super) enum CheckedState {
 
 impl Subject {
     /// Opens a dump and measures what the rules require.
-    pub(super) fn measure(input: &Input, rules: &[&Rule]) -> Self {
+    pub(super) fn measure(cx: &RunContext, input: &Input, rules: &[&Rule]) -> Self {
         let path = input.path().to_string_lossy().into_owned();
-        let state = read(input, rules).unwrap_or_else(CheckedState::Unreadable);
+        let state = read(cx, input, rules).unwrap_or_else(CheckedState::Unreadable);
         Self { path, state }
     }
 
@@ -49,12 +50,12 @@ impl Subject {
     }
 }
 
-fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
+fn read(cx: &RunContext, input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
     let needs = rules.iter().map(|rule| rule.measure.needs()).max().unwrap_or(Needs::Summary);
     let rules = || rules.iter().copied();
     Ok(match needs {
         Needs::Summary => {
-            let heap = input.open()?;
+            let heap = input.open(cx)?;
             ensure_heap(&heap)?;
             let measured = measure(rules(), MeasuredDump::Summary(&heap))?;
             CheckedState::Read {
@@ -65,7 +66,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
             }
         }
         Needs::Graph => {
-            let (session, measured) = Session::ask(input, |heap, graph| {
+            let (session, measured) = Session::ask(cx, input, |heap, graph| {
                 ensure_heap(heap)?;
                 Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?))?)
             })?;

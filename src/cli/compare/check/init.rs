@@ -8,6 +8,7 @@ use std::path::Path;
 use super::rules;
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -39,13 +40,13 @@ const ROOM: u64 = 4;
 /// Step of percentages for suspects.
 const STEP: u64 = 5;
 
-pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
     if let Some(out) = out.filter(|out| out.is_file()) {
         // Somebody may have edited it.
         anyhow::bail!("{} already exists; use another name, or remove it", out.display());
     }
-    let (session, text) = Session::ask(input, |heap, graph| {
+    let (session, text) = Session::ask(cx, input, |heap, graph| {
         anyhow::ensure!(
             heap.summary().facts().heap_dumps.get() > 0,
             "{} contains no heap dump, so no rules can be made; `hprof-cli info` shows what it contains",
@@ -60,7 +61,7 @@ pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> 
             file.commit()?;
         }
         None => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }

@@ -12,6 +12,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::{OneDump, SeveralInput};
@@ -92,16 +93,16 @@ pub(crate) struct CheckArgs {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
     // clap requires one.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
-    let Some(path) = args.rules.as_deref() else { return init::run(first, args.out.as_deref()) };
+    let Some(path) = args.rules.as_deref() else { return init::run(cx, first, args.out.as_deref()) };
     let rules = match rules::read(path) {
         Ok(rules) => rules,
-        Err(error) => return Err(said(error)),
+        Err(error) => return Err(said(cx, error)),
     };
-    let old = baseline_path(args, &rules)?;
+    let old = baseline_path(cx, args, &rules)?;
     // Includes a baseline that no rule needs: nobody intends to overwrite it.
     let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
     let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(baselines).collect();
@@ -109,16 +110,16 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
     let mut run = CheckRun { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
-    let baseline = run.measure_baseline(old.map(|old| first.of(&old)), damage);
+    let baseline = run.measure_baseline(cx, old.map(|old| first.of(&old)), damage);
     for input in &inputs {
-        run.check(input, &baseline, damage);
+        run.check(cx, input, &baseline, damage);
     }
     let written = reports.write(&run);
     run.errors.extend(written.err());
-    match show(args, &run) {
+    match show(cx, args, &run) {
         // The check must not pass because nobody reads its output.
         Err(error) if !is_closed_pipe(&error) => Err(error),
-        _ => finish(run),
+        _ => finish(cx, run),
     }
 }
 
@@ -141,11 +142,11 @@ struct Looked {
 }
 
 impl CheckRun {
-    fn measure_baseline(&mut self, input: Option<Input>, damage: Damage) -> Baseline {
+    fn measure_baseline(&mut self, cx: &RunContext, input: Option<Input>, damage: Damage) -> Baseline {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
-        let subject = Subject::measure(&input, &growing);
+        let subject = Subject::measure(cx, &input, &growing);
         let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
             CheckedState::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
@@ -161,9 +162,9 @@ impl CheckRun {
         baseline
     }
 
-    fn check(&mut self, input: &Input, baseline: &Baseline, damage: Damage) {
+    fn check(&mut self, cx: &RunContext, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
-        let subject = Subject::measure(input, &rules);
+        let subject = Subject::measure(cx, input, &rules);
         let rows = RuleRow::of(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
             CheckedState::Read { dump, one, .. } => (dump, one, true),
@@ -207,11 +208,11 @@ impl AnswerSource for Shown<'_> {
 }
 
 /// Prints all errors of the rules but the last, which ends the run.
-fn said(error: anyhow::Error) -> anyhow::Error {
+fn said(cx: &RunContext, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<WrongRules>() {
         Ok(WrongRules(mut all)) => {
             let last = all.pop().unwrap_or_default();
-            all.iter().for_each(|one| messages::line("error", one));
+            all.iter().for_each(|one| cx.say("error", one));
             anyhow::Error::msg(last)
         }
         Err(other) => other,
@@ -219,7 +220,7 @@ fn said(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// Returns the path of the baseline, if a rule needs it.
-fn baseline_path(args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
+fn baseline_path(cx: &RunContext, args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
@@ -230,7 +231,7 @@ fn baseline_path(args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathB
         ),
         (None, Some(_)) => {
             if args.baseline.is_some() && !args.input.quiet() {
-                messages::line("note", "no rule measures growth: --baseline is not read");
+                cx.say("note", "no rule measures growth: --baseline is not read");
             }
             Ok(None)
         }
@@ -238,7 +239,7 @@ fn baseline_path(args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathB
     }
 }
 
-fn show(args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
+fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
     let dumps = if run.looked().filter(|looked| !looked.rows.is_empty()).count() > 1 {
         Dumps::Several
     } else {
@@ -259,7 +260,7 @@ fn show(args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
         }
         answer = answer.under(Section::Line(summary(run)));
     }
-    Shown(run).show("check", &args.output, answer)?;
+    Shown(run).show(cx, "check", &args.output, answer)?;
     Ok(())
 }
 
@@ -294,12 +295,12 @@ fn summary(run: &CheckRun) -> String {
 }
 
 /// Ends the run: invalid rules and unreadable dumps take precedence over a failed rule, and that over allowed damage.
-fn finish(run: CheckRun) -> anyhow::Result<Outcome> {
+fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
     let has_failed = run.rows().any(RuleRow::fails);
     let is_damaged = Shown(&run).is_damaged();
     let mut errors = run.errors;
     if let Some(last) = errors.pop() {
-        errors.iter().for_each(messages::error);
+        errors.iter().for_each(|error| messages::error(cx, error));
         return Err(last);
     }
     Ok(match (has_failed, is_damaged) {

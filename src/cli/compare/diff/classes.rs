@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{AnswerSource, Session};
-use crate::cli::shared::{desk, messages};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::classes::histogram::{HistogramOrder, Scope, With};
@@ -84,14 +85,14 @@ impl AnswerSource for Counted {
     }
 }
 
-pub(super) fn run(args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
     let retained = args.retained || args.sort == Some(HistogramOrder::Retained);
     let sort_by =
         args.sort.unwrap_or(if retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
     let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
     let scope = if args.live { Scope::Reachable } else { Scope::All };
     let with = if retained { With::Retained } else { With::Counts };
-    let count = |input: &RecordedInput| census(input, &question, scope, with);
+    let count = |input: &RecordedInput| census(cx, input, &question, scope, with);
     let [old, new] = args.input.recorded();
     let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
     let rows = ClassCensus::compare(&before, &after, sort_by);
@@ -100,7 +101,7 @@ pub(super) fn run(args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<
     let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
     let shown = shown::rows(args, &rows, |row| row.status);
     let change = |of: fn(&ComparedFigures) -> u64| signed(beside.change(of).delta());
-    let answer = Answer::new(columns(group_by, retained), shown)
+    let answer = Answer::new(columns(group_by, retained, cx.hides_values), shown)
         .beside(&Columns::new(beside_columns()), &beside)
         .total([
             ("bytes +/-", change(|figures| figures.shallow_bytes)),
@@ -108,23 +109,24 @@ pub(super) fn run(args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<
             (title(group_by), "total".to_owned()),
         ]);
     let source = Pair { old, new };
-    let outcome = shown::show(args, &source, answer, counts, &[])?;
+    let outcome = shown::show(cx, args, &source, answer, counts, &[])?;
     if rows.is_empty() && !args.input.quiet() {
         let names = || source.old.class_names().chain(source.new.class_names());
-        messages::about_patterns(&args.patterns, TAKES, names);
+        messages::about_patterns(cx, &args.patterns, TAKES, names);
     }
     Ok(outcome)
 }
 
 /// Counts the objects of a file.
 fn census(
+    cx: &RunContext,
     input: &RecordedInput,
     question: &ComparedQuery,
     scope: Scope,
     with: With,
 ) -> anyhow::Result<(Counted, ClassCensus)> {
     let needs_graph = (scope, with) != (Scope::All, With::Counts);
-    if let Some((file, mut recorded)) = input.open_text()? {
+    if let Some((file, mut recorded)) = input.open_text(cx)? {
         let path = file.path().display();
         anyhow::ensure!(
             !needs_graph,
@@ -143,12 +145,12 @@ fn census(
         return Ok((Counted::Text(Box::new(recorded)), census));
     }
     if needs_graph {
-        let (session, census) = Session::ask(&input.input, |heap, graph| {
+        let (session, census) = Session::ask(cx, &input.input, |heap, graph| {
             Ok(ClassCensus::of_graph(heap.summary(), graph, question, scope, with))
         })?;
         return Ok((Counted::Graph(Box::new(session)), census));
     }
-    let heap = input.input.open()?;
+    let heap = input.input.open(cx)?;
     let census = ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
     Ok((Counted::Heap(heap), census))
 }
@@ -176,17 +178,18 @@ fn title(group_by: ComparedGroupBy) -> &'static str {
     }
 }
 
-/// Returns the displayed name of a loader.
-fn told_loader(text: &str) -> &str {
-    if desk::hides_values() { stable_names::unnamed_loader(text) } else { text }
-}
-
-fn columns<'a>(group_by: ComparedGroupBy, retained: bool) -> Columns<'a, &'a ClassChange> {
+fn columns<'a>(
+    group_by: ComparedGroupBy,
+    retained: bool,
+    hides_values: bool,
+) -> Columns<'a, &'a ClassChange> {
     let name = |column: Column<'a, &'a ClassChange>| {
         column.header(title(group_by)).fit(Fit::Shorten { priority: 0 })
     };
+    let told =
+        move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
-        Column::of(names::LOADER, |row: &&ClassChange| row.key.loader.as_deref().map(told_loader).into())
+        Column::of(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
             .or_null("the class has no class object in the dump")
     };
     let class = || Column::of(names::CLASS, |row: &&ClassChange| Value::from(&*row.key.name));
@@ -259,7 +262,7 @@ pub(super) fn declared() -> Vec<Declared> {
         command: "diff",
         variant,
         about: about(group_by),
-        rows: columns(group_by, true).fields(),
+        rows: columns(group_by, true, false).fields(),
         beside: Columns::new(beside_columns()).fields(),
     };
     variants.map(declared).to_vec()

@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
@@ -20,9 +21,9 @@ use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(input, |profile| {
+        open(cx, input, |profile| {
             let instead = match (&profile.times, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU TIME, which --group-by cputime compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
@@ -48,12 +49,12 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
         ("samples", grouped(totals.new)),
         (METHOD, "whole run".to_owned()),
     ]);
-    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
-pub(super) fn run_times(args: &DiffArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(input, |profile| {
+        open(cx, input, |profile| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU SAMPLES, which --group-by cpu compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
@@ -74,12 +75,16 @@ pub(super) fn run_times(args: &DiffArgs) -> anyhow::Result<Outcome> {
         shown::rows(args, &compared.rows, |row| row.status),
     )
     .beside(&Columns::new(beside_times()), &beside);
-    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
 /// Opens a file; `missing` describes missing data.
-fn open(input: &RecordedInput, missing: fn(&Profile) -> Option<String>) -> anyhow::Result<Recorded> {
-    let recorded = input.open(Want { sites: false, traces: true })?;
+fn open(
+    cx: &RunContext,
+    input: &RecordedInput,
+    missing: fn(&Profile) -> Option<String>,
+) -> anyhow::Result<Recorded> {
+    let recorded = input.open(cx, Want { sites: false, traces: true })?;
     match missing(&recorded.profile) {
         Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
         None => Ok(recorded),
@@ -92,6 +97,7 @@ fn filter(args: &DiffArgs) -> StackFilter {
 
 /// Shows rows that are stacks, with these `counts`.
 fn show<'a, R: 'a>(
+    cx: &RunContext,
     args: &'a DiffArgs,
     source: &Recordings,
     answer: Answer<'a, &'a R>,
@@ -101,7 +107,7 @@ fn show<'a, R: 'a>(
 ) -> anyhow::Result<Outcome> {
     let answer = answer.matching(counts.matching(args), "stacks");
     let answer = args.stack.below(answer, stacks, stack);
-    recorded::show(args, source, answer, counts, || {
+    recorded::show(cx, args, source, answer, counts, || {
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
     })

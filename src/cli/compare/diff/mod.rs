@@ -17,6 +17,7 @@ pub(crate) use places::places_of;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
@@ -133,19 +134,19 @@ pub(crate) struct DiffArgs {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
     match args.group_by {
-        DiffGroupBy::Classes(group_by) => classes::run(args, group_by),
-        DiffGroupBy::Place => places::run(args),
-        DiffGroupBy::Roots => root_kinds::run(args),
-        DiffGroupBy::Threads => threads::run(args),
-        DiffGroupBy::Properties => properties::run(args),
-        DiffGroupBy::Strings => strings::run(args),
-        DiffGroupBy::Waste => waste::run(args),
-        DiffGroupBy::Sites => sites::run(args),
-        DiffGroupBy::Cpu => cpu::run(args),
-        DiffGroupBy::CpuTime => cpu::run_times(args),
+        DiffGroupBy::Classes(group_by) => classes::run(cx, args, group_by),
+        DiffGroupBy::Place => places::run(cx, args),
+        DiffGroupBy::Roots => root_kinds::run(cx, args),
+        DiffGroupBy::Threads => threads::run(cx, args),
+        DiffGroupBy::Properties => properties::run(cx, args),
+        DiffGroupBy::Strings => strings::run(cx, args),
+        DiffGroupBy::Waste => waste::run(cx, args),
+        DiffGroupBy::Sites => sites::run(cx, args),
+        DiffGroupBy::Cpu => cpu::run(cx, args),
+        DiffGroupBy::CpuTime => cpu::run_times(cx, args),
     }
 }
 

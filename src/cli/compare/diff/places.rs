@@ -5,8 +5,9 @@ use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::compare::place_lines;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::commands::{self, Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use crate::cli::shared::{messages, output};
 use hprof_index::Quiet;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::{Side, names};
@@ -19,11 +20,11 @@ use hprof_report::value::{Value, id, list};
 
 use super::{DiffArgs, shown};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old_input, new_input] = args.input.binary()?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old_input, new_input] = args.input.binary(cx)?;
     let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(heap, graph) };
-    let (old, before) = Session::ask(&old_input, places)?;
-    let (new, after) = Session::ask(&new_input, places)?;
+    let (old, before) = Session::ask(cx, &old_input, places)?;
+    let (new, after) = Session::ask(cx, &new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
     let beside = PlacesDiffSummary { old: Old::of(&old), changes: &changes };
@@ -31,7 +32,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = changes.rows.iter().take(args.rows()).map(|change| PlaceDiffLine { change, grown });
     let least = human_bytes(changes.least);
     let nothing = format!("no place has changed by {least} or more (--min-change)");
-    let width = place_lines::width(&args.output);
+    let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(width), rows)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(changes.rows.len() as u64, "places")
@@ -41,18 +42,18 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
             answer.above(Section::Line(headline(&changes))).below(|row: &PlaceDiffLine<'_>| row.lines(width));
         let steps = next(&new_input, &changes);
         if !steps.is_empty() {
-            let whole = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+            let whole = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
             answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
         }
     }
     let source = Pair { old, new };
-    source.show("diff", &args.output, answer)?;
+    source.show(cx, "diff", &args.output, answer)?;
     if !args.input.quiet() {
         if is_cut {
-            messages::line("note", "too many distinct places: omitted ones count towards the place above");
+            cx.say("note", "too many distinct places: omitted ones count towards the place above");
         }
         if changes.rows.is_empty() {
-            messages::line("note", &nothing);
+            cx.say("note", &nothing);
         }
     }
     Ok(source.outcome(!changes.rows.is_empty()))

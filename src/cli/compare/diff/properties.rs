@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
+use crate::cli::shared::context::RunContext;
 use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::answer::{Answer, Declared};
@@ -10,9 +11,9 @@ use hprof_report::column::{Column, Columns, Fit};
 use super::DiffArgs;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let (old, new) = (old.open()?, new.open()?);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let (old, new) = (old.open(cx)?, new.open(cx)?);
     let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
     let rows = PropertyCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
@@ -24,7 +25,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.is_empty())
         .map(|(heap, _)| format!("{} contains no system properties", heap.path().display()))
         .collect();
-    shown::show(args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
 }
 
 fn columns<'a>() -> Columns<'a, &'a PropertyChange> {

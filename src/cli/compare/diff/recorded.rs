@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
@@ -26,14 +27,15 @@ pub(super) fn open(
 }
 
 /// Prints a note, unless --quiet is given.
-pub(super) fn note(args: &DiffArgs, text: &str) {
+pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     if !args.input.quiet() {
-        messages::line("note", text);
+        cx.say("note", text);
     }
 }
 
 /// Shows the answer and returns the outcome; `names` are matched against patterns.
 pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
+    cx: &RunContext,
     args: &DiffArgs,
     source: &Recordings,
     answer: Answer<'_, R>,
@@ -42,12 +44,12 @@ pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
 ) -> anyhow::Result<Outcome> {
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
-    source.show("diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
+    source.show(cx, "diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
     if counts.changed == 0 {
-        note(args, nothing);
+        note(cx, args, nothing);
     }
     if is_unmatched && !args.input.quiet() {
-        messages::about_patterns(&args.patterns, TAKES, names);
+        messages::about_patterns(cx, &args.patterns, TAKES, names);
     }
     Ok(source.outcome(counts.changed > 0))
 }

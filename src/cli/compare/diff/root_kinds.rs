@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
 use hprof_query::compare::root_counts::{RootCensus, RootChange};
 use hprof_query::dictionary::names;
@@ -11,16 +12,16 @@ use hprof_report::column::{Column, Columns, Fit};
 use super::DiffArgs;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let (old, before) = Session::ask(&old, |_, graph| Ok(RootCensus::new(graph)))?;
-    let (new, after) = Session::ask(&new, |_, graph| Ok(RootCensus::new(graph)))?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let (old, before) = Session::ask(cx, &old, |_, graph| Ok(RootCensus::new(graph)))?;
+    let (new, after) = Session::ask(cx, &new, |_, graph| Ok(RootCensus::new(graph)))?;
     let rows = RootCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
-    shown::show(args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
 }
 
 fn columns<'a>() -> Columns<'a, &'a RootChange> {

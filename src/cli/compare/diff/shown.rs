@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Old;
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::compare::Status;
 use hprof_query::dictionary::names;
@@ -49,6 +49,7 @@ pub(super) const NOTHING: &str = "nothing has changed";
 
 /// Shows an answer, prints `notes`, also if nothing has changed, and returns the outcome.
 pub(super) fn show<R>(
+    cx: &RunContext,
     args: &DiffArgs,
     source: &impl AnswerSource,
     answer: Answer<'_, R>,
@@ -56,11 +57,11 @@ pub(super) fn show<R>(
     notes: &[String],
 ) -> anyhow::Result<Outcome> {
     let answer = answer.matching(counts.matching(args), "rows").without_rows(args.output.no_rows(NOTHING));
-    source.show("diff", &args.output, answer)?;
+    source.show(cx, "diff", &args.output, answer)?;
     if !args.input.quiet() {
         let nothing = (counts.changed == 0).then_some(NOTHING);
         let notes = notes.iter().map(String::as_str).chain(nothing);
-        notes.for_each(|note| messages::line("note", note));
+        notes.for_each(|note| cx.say("note", note));
     }
     Ok(source.outcome(counts.changed > 0))
 }

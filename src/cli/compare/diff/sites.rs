@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
@@ -20,9 +21,9 @@ use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let source = recorded::open(args, open)?;
-    let origins = notes(args, &source);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let source = recorded::open(args, |input| open(cx, input))?;
+    let origins = notes(cx, args, &source);
     let sort_by = match args.sort {
         Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
         Some(histogram::HistogramOrder::Name) => ChangeOrder::Class,
@@ -49,13 +50,13 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let answer = args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack);
     let sites =
         || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
-    recorded::show(args, &source, answer, counts, || sites().map(|site| &*site.class))
+    recorded::show(cx, args, &source, answer, counts, || sites().map(|site| &*site.class))
 }
 
 /// Opens a file that contains sites, or objects to count them over.
-fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
-    let mut recorded = input.open(Want { sites: true, traces: true })?;
-    input.count_sites(&mut recorded)?;
+fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<Recorded> {
+    let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
+    input.count_sites(cx, &mut recorded)?;
     anyhow::ensure!(
         recorded.profile.sites.is_some(),
         "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all",
@@ -68,24 +69,26 @@ fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
 type Origins = [Option<Origin>; 2];
 
 /// Notes figures that are not recorded.
-fn notes(args: &DiffArgs, source: &Recordings) -> Origins {
+fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
     let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
     match origins {
         [Some(Origin::Objects), Some(Origin::Objects)] => recorded::note(
+            cx,
             args,
             "neither file records allocation sites: they are counted over the objects, allocated = live",
         ),
-        [Some(Origin::Objects), _] => note_of_one(args, &source.old),
-        [_, Some(Origin::Objects)] => note_of_one(args, &source.new),
+        [Some(Origin::Objects), _] => note_of_one(cx, args, &source.old),
+        [_, Some(Origin::Objects)] => note_of_one(cx, args, &source.new),
         _ => {}
     }
     origins
 }
 
-fn note_of_one(args: &DiffArgs, recorded: &Recorded) {
+fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &Recorded) {
     let path = recorded.dump().path;
     recorded::note(
+        cx,
         args,
         &format!(
             "{path} records no allocation sites: they are counted over its objects; only live ones are compared"

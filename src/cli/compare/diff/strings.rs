@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
@@ -22,17 +23,17 @@ use hprof_report::value::Value;
 use super::DiffArgs;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old_input, new_input] = args.input.binary()?;
-    let (old, before) = census(&old_input, None)?;
-    let (new, after) = census(&new_input, Some(&before))?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old_input, new_input] = args.input.binary(cx)?;
+    let (old, before) = census(cx, &old_input, None)?;
+    let (new, after) = census(cx, &new_input, Some(&before))?;
     let keep = if args.leaves_out_same() { Keep::Changed } else { Keep::All };
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
         let top = args.top.rows(args.output.format());
         let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, top);
-        show(args, &source, &found, dumps)
+        show(cx, args, &source, &found, dumps)
     });
     shown?
 }
@@ -41,8 +42,12 @@ fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<StringsDum
     Ok(StringsDump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
 }
 
-fn census(input: &Input, other: Option<&StringCensus>) -> anyhow::Result<(Session, StringCensus)> {
-    Session::ask(input, |heap, graph| {
+fn census(
+    cx: &RunContext,
+    input: &Input,
+    other: Option<&StringCensus>,
+) -> anyhow::Result<(Session, StringCensus)> {
+    Session::ask(cx, input, |heap, graph| {
         let census = StringCensus::new(dump(heap, graph)?, other)?;
         // Texts are read again once both dumps are open; damage to the index must be noticed here.
         graph.check_tree();
@@ -51,6 +56,7 @@ fn census(input: &Input, other: Option<&StringCensus>) -> anyhow::Result<(Sessio
 }
 
 fn show(
+    cx: &RunContext,
     args: &DiffArgs,
     source: &Pair<Session, Session>,
     found: &Compared,
@@ -70,7 +76,7 @@ fn show(
         ("copies +/-", change(|totals| totals.strings)),
         ("text", "all Strings".to_owned()),
     ]);
-    shown::show(args, source, answer, counts, &[])
+    shown::show(cx, args, source, answer, counts, &[])
 }
 
 /// A row and its text.

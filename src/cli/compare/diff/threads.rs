@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Quiet;
 use hprof_query::compare;
@@ -18,10 +19,10 @@ use hprof_report::value::Value;
 use super::DiffArgs;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
     let seed = compare::random_seed();
-    let ((old, before), (new, after)) = (census(&old, seed)?, census(&new, seed)?);
+    let ((old, before), (new, after)) = (census(cx, &old, seed)?, census(cx, &new, seed)?);
     let rows = ThreadCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
@@ -34,11 +35,11 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.threads == 0)
         .map(|(session, _)| format!("{} contains no threads", session.dump().path))
         .collect();
-    shown::show(args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
 }
 
-fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {
-    Session::ask(input, |heap, graph| Ok(ThreadCensus::new(heap, graph, heap.bytes(&Quiet)?, seed)))
+fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {
+    Session::ask(cx, input, |heap, graph| Ok(ThreadCensus::new(heap, graph, heap.bytes(&Quiet)?, seed)))
 }
 
 /// Source of the keys besides the rows.

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
 use hprof_index::Quiet;
 use hprof_query::compare::Change;
@@ -16,9 +17,9 @@ use hprof_report::number::signed;
 use super::DiffArgs;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let ((old, before), (new, after)) = (census(&old)?, census(&new)?);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let ((old, before), (new, after)) = (census(cx, &old)?, census(cx, &new)?);
     let rows = WasteCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
@@ -28,12 +29,12 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
             ("wasted +/-", signed(wasted_bytes.delta())),
             ("kind", "total, no byte counted twice".to_owned()),
         ]);
-    shown::show(args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
 }
 
-fn census(input: &Input) -> anyhow::Result<(Session, WasteCensus)> {
+fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensus)> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Package, examples: 0 };
-    Session::ask(input, |heap, graph| {
+    Session::ask(cx, input, |heap, graph| {
         Ok(WasteCensus::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
     })
 }

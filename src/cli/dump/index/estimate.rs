@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use crate::cli::Outcome;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::estimate::Estimate;
@@ -21,18 +21,23 @@ use super::file::File;
 /// Estimated duration above which a build is announced.
 const LONG_MS: u64 = 10_000;
 
-fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
-    let bar = Bar::new(input.quiet);
+fn ask(cx: &RunContext, input: &Input, options: &Options) -> anyhow::Result<Estimate> {
+    let bar = Bar::new(cx, input.quiet);
     Ok(input.with_threads(|| Heap::estimate(input.path(), options, &bar))??)
 }
 
 /// Shows the estimate.
-pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::Result<Outcome> {
-    let estimate = ask(input, options)?;
+pub(crate) fn run(
+    cx: &RunContext,
+    input: &Input,
+    shown: &Output,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
+    let estimate = ask(cx, input, options)?;
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
-    File(input.path()).show("index", shown, answer)?;
+    File(input.path()).show(cx, "index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        messages::line("note", "the index is complete: there is nothing to build");
+        cx.say("note", "the index is complete: there is nothing to build");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
@@ -121,11 +126,11 @@ pub(super) fn declared() -> Declared {
 }
 
 /// Announces a long build on a terminal. Problems are reported by the build itself.
-pub(crate) fn note(input: &Input, options: &Options) {
+pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
     if input.quiet || !std::io::stderr().is_terminal() {
         return;
     }
-    let Ok(estimate) = ask(input, options) else { return };
+    let Ok(estimate) = ask(cx, input, options) else { return };
     let (least, most) = estimate.time_ms;
     if estimate.is_built || most < LONG_MS {
         return;
@@ -141,5 +146,5 @@ pub(crate) fn note(input: &Input, options: &Options) {
         ),
         human_bytes(disk)
     );
-    messages::line("note", &text);
+    cx.say("note", &text);
 }

@@ -6,6 +6,7 @@ mod file;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
@@ -58,27 +59,27 @@ struct StageRow {
     file: String,
 }
 
-pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
-    let options = args.input.options();
+pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> {
+    let options = args.input.options(cx);
     if args.remove {
-        return remove(args, &options);
+        return remove(cx, args, &options);
     }
     if args.estimate {
-        return estimate::run(&args.input, &args.output, &options);
+        return estimate::run(cx, &args.input, &args.output, &options);
     }
     if args.verify {
-        refused(args, &options);
+        refused(cx, args, &options);
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
     // A stage that was just written is not read again.
     let mut thorough = true;
     if !args.verify {
-        estimate::note(&args.input, &options);
-        let bar = Bar::new(args.input.quiet);
+        estimate::note(cx, &args.input, &options);
+        let bar = Bar::new(cx, args.input.quiet);
         let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
         drop(bar);
-        messages::about(&heap, args.input.quiet);
+        messages::about(cx, &heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
         thorough = !heap.is_fresh();
     }
@@ -86,13 +87,13 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
     if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
         // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
-        let bar = Bar::new(args.input.quiet);
+        let bar = Bar::new(cx, args.input.quiet);
         args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == StageState::Good);
-    show(args, reports.iter().map(StageRow::new))?;
+    show(cx, args, reports.iter().map(StageRow::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -101,18 +102,18 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Warns about index directories that are not used.
-fn refused(args: &IndexArgs, options: &Options) {
+fn refused(cx: &RunContext, args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
-        lines.iter().for_each(|text| messages::line("note", text));
+        lines.iter().for_each(|text| cx.say("note", text));
     }
 }
 
-fn remove(args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
-    refused(args, options);
+fn remove(cx: &RunContext, args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
+    refused(cx, args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
-        messages::line("note", &format!("{} has no index", args.input.path().display()));
+        cx.say("note", &format!("{} has no index", args.input.path().display()));
     }
     let rows = removed.iter().map(|(dir, freed)| StageRow {
         stage: "all",
@@ -120,7 +121,7 @@ fn remove(args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
         index_bytes: *freed,
         file: dir.to_string_lossy().into_owned(),
     });
-    show(args, rows)?;
+    show(cx, args, rows)?;
     Ok(if removed.is_empty() { Outcome::No } else { Outcome::Fine })
 }
 
@@ -141,8 +142,8 @@ impl StageRow {
     }
 }
 
-fn show(args: &IndexArgs, rows: impl Iterator<Item = StageRow>) -> anyhow::Result<()> {
-    File(args.input.path()).show("index", &args.output, Answer::new(columns(), rows)).map(drop)
+fn show(cx: &RunContext, args: &IndexArgs, rows: impl Iterator<Item = StageRow>) -> anyhow::Result<()> {
+    File(args.input.path()).show(cx, "index", &args.output, Answer::new(columns(), rows)).map(drop)
 }
 
 fn columns() -> Columns<'static, StageRow> {

@@ -22,8 +22,8 @@ use hprof_report::number::{counted, grouped};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
-use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
@@ -129,23 +129,23 @@ impl ShowArgs {
     }
 }
 
-pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.range.is_none() || args.object.range.is_none(),
         "--range and a range after the object ID mean the same; omit one"
     );
-    if let Some((file, recorded)) = args.input.open_text()? {
-        return of_text(args, &file, &recorded);
+    if let Some((file, recorded)) = args.input.open_text(cx)? {
+        return of_text(cx, args, &file, &recorded);
     }
-    let (session, found) = Session::ask(&args.input.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
         Ok(match find(args, heap, graph) {
             Ok(object) => Ok(look(args, heap, graph, object)?),
             Err(missing) => Err(missing),
         })
     })?;
     match found {
-        Ok(looked) => of_binary(args, &session, looked),
-        Err(missing) => nothing(args, &session, &missing),
+        Ok(looked) => of_binary(cx, args, &session, looked),
+        Err(missing) => nothing(cx, args, &session, &missing),
     }
 }
 
@@ -239,7 +239,7 @@ fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -
     Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
 }
 
-fn of_binary(args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
+fn of_binary(cx: &RunContext, args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
     let shower = shower(&session.heap, &session.graph)?;
     let Looked { index, shown, parts, rest, referrers, more_referrers } = looked;
     let Range { start, end } = args.elements();
@@ -253,7 +253,8 @@ fn of_binary(args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Resu
         };
         let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
         if most.len() < whole.bytes.len() {
-            args.input.note(&format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
+            args.input
+                .note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
         }
         data = Some(Data { bytes: most, ..whole });
     }
@@ -266,10 +267,15 @@ fn of_binary(args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Resu
     let referrers = || boxed(referrers.iter().cloned().chain(more()));
     let object =
         Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded };
-    write(args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
+    write(cx, args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
 }
 
-fn of_text(args: &ShowArgs, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
+fn of_text(
+    cx: &RunContext,
+    args: &ShowArgs,
+    file: &TextFile,
+    recorded: &Recorded,
+) -> anyhow::Result<Outcome> {
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
     let ShowSubject::Object(object) = args.object.what else {
@@ -283,9 +289,9 @@ fn of_text(args: &ShowArgs, file: &TextFile, recorded: &Recorded) -> anyhow::Res
     let found = text_show::show(file, report.run, &question)?;
     let Some(mut shown) = found.shown else {
         if report.heap.is_none() {
-            args.input.note(&format!("{path} contains no HEAP DUMP"));
+            args.input.note(cx, &format!("{path} contains no HEAP DUMP"));
         }
-        return nothing(args, recorded, &Missing::Object(object, found.nearest));
+        return nothing(cx, args, recorded, &Missing::Object(object, found.nearest));
     };
     let fields = std::mem::take(&mut shown.fields);
     let most = args.most_referrers();
@@ -293,7 +299,7 @@ fn of_text(args: &ShowArgs, file: &TextFile, recorded: &Recorded) -> anyhow::Res
     let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
     let referrers = || boxed(found.referrers.iter().take(most).cloned());
     let object = Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: None };
-    write(args, recorded, object, None, more_referrers)
+    write(cx, args, recorded, object, None, more_referrers)
 }
 
 fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = T> + 'a> {
@@ -302,6 +308,7 @@ fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = 
 
 /// Shows an object: one row in JSON, its parts in CSV and tables.
 fn write(
+    cx: &RunContext,
     args: &ShowArgs,
     source: &impl AnswerSource,
     object: Object<'_>,
@@ -315,15 +322,16 @@ fn write(
             let Range { start, end } = args.elements();
             let default_end = (!args.has_range()).then_some(end);
             let extent = Extent { start, default_end, hex, more_referrers };
-            source.show("show", &args.output, table::answer(object, &extent))?
+            source.show(cx, "show", &args.output, table::answer(object, &extent))?
         }
         (Format::Json, _) => {
-            source.show("show", &args.output, Answer::new(columns::object_columns(), [object]))?
+            source.show(cx, "show", &args.output, Answer::new(columns::object_columns(), [object]))?
         }
         (Format::Csv, Some(data)) => {
-            source.show("show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
+            source.show(cx, "show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
         }
         (Format::Csv, None) => source.show(
+            cx,
             "show",
             &args.output,
             Answer::new(columns::part_columns("field"), (object.parts)()),
@@ -332,13 +340,18 @@ fn write(
     if let Some((range, length)) = &beyond {
         let (start, length) = (grouped(range.start), counted(*length, "element"));
         let text = &args.object.text;
-        args.input.note(&format!("index {start} is out of range: {text} has {length}, from index 0 on"));
+        args.input.note(cx, &format!("index {start} is out of range: {text} has {length}, from index 0 on"));
     }
     Ok(source.outcome(beyond.is_none()))
 }
 
 /// Reports that the object does not exist or is ambiguous.
-fn nothing(args: &ShowArgs, source: &impl AnswerSource, missing: &Missing) -> anyhow::Result<Outcome> {
+fn nothing(
+    cx: &RunContext,
+    args: &ShowArgs,
+    source: &impl AnswerSource,
+    missing: &Missing,
+) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
     let (text, suggestions) = match missing {
@@ -376,14 +389,14 @@ fn nothing(args: &ShowArgs, source: &impl AnswerSource, missing: &Missing) -> an
             (text, classes.iter().map(|class| format!("{:#x}", class.id)).collect())
         }
     };
-    messages::line("error", &text);
+    cx.say("error", &text);
     if args.output.format() == Format::Json {
         let answer =
             Answer::new(columns::object_columns(), []).beside(&columns::suggestion_columns(), &suggestions);
-        source.show("show", &args.output, answer)?;
+        source.show(cx, "show", &args.output, answer)?;
     } else {
         let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
-        source.show("show", &args.output, answer)?;
+        source.show(cx, "show", &args.output, answer)?;
     }
     Ok(source.outcome(false))
 }

@@ -22,9 +22,10 @@ use hprof_report::json;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::query_text;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
-use crate::cli::shared::{messages, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli sql heap.hprof 'SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY 1 ORDER BY 3 DESC'
@@ -112,23 +113,23 @@ fn attachment(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), path.into()))
 }
 
-pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let query = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
-        (None, None) if std::io::stdin().is_terminal() => return shell::run(args),
+        (None, None) if std::io::stdin().is_terminal() => return shell::run(cx, args),
         (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
     };
     let (opened, found) =
-        with_all(&inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
     let sessions = Sessions::new(args, opened)?;
     match found {
-        Ok(first) => show(args, &sessions, &query, first),
+        Ok(first) => show(cx, args, &sessions, &query, first),
         Err(error) if error.kind == ErrorKind::Unknown => {
-            messages::line("error", &say(&query, error).to_string());
+            cx.say("error", &say(cx, &query, error).to_string());
             Ok(sessions.outcome(false))
         }
-        Err(error) => Err(say(&query, error)),
+        Err(error) => Err(say(cx, &query, error)),
     }
 }
 
@@ -161,15 +162,16 @@ type OpenHeap = (Arc<Heap>, Arc<ObjectGraph>);
 
 /// Opens dumps and queries them together. A dump whose index turns out to be damaged is reopened and queried again.
 fn with_all<T: Send>(
+    cx: &RunContext,
     inputs: &[Input],
     opened: Vec<OpenHeap>,
     ask: &(dyn Fn(&[OpenHeap]) -> anyhow::Result<T> + Send + Sync),
 ) -> anyhow::Result<(Vec<OpenHeap>, T)> {
     let Some((input, rest)) = inputs.split_first() else { return Ok((opened.clone(), ask(&opened)?)) };
-    let (_, _, answer) = input.with_shared_graph(|heap, graph| {
+    let (_, _, answer) = input.with_shared_graph(cx, |heap, graph| {
         let mut opened = opened.clone();
         opened.push((heap.clone(), graph.clone()));
-        with_all(rest, opened, ask)
+        with_all(cx, rest, opened, ask)
     })?;
     Ok(answer)
 }
@@ -185,9 +187,9 @@ fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>
 }
 
 /// Shows the position of an error and returns the error.
-fn say(query: &str, error: SqlError) -> anyhow::Error {
+fn say(cx: &RunContext, query: &str, error: SqlError) -> anyhow::Error {
     if let Some((line, column)) = error.line(query) {
-        query_text::show_place(line, column);
+        query_text::show_place(cx, line, column);
     }
     error.into()
 }
@@ -293,24 +295,30 @@ impl Iterator for Rest<'_> {
     }
 }
 
-fn show(args: &SqlArgs, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &SqlArgs,
+    sessions: &Sessions,
+    query: &str,
+    first: First,
+) -> anyhow::Result<Outcome> {
     let most = most(args);
     let First { rows: first, found } = first;
     let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
     let beside = columns::SqlSummary::new(&found.columns, &sessions.others);
     let rows = first.into_iter().chain(Rest { found, sessions });
     let answer = Answer::new(columns, rows).beside(&columns::beside(), &beside).first_of(most, "rows");
-    let rows = match sessions.show("sql", &args.output, answer) {
+    let rows = match sessions.show(cx, "sql", &args.output, answer) {
         Ok(rows) => rows,
         Err(error) => {
             return Err(match error.downcast::<SqlError>() {
-                Ok(error) => say(query, error),
+                Ok(error) => say(cx, query, error),
                 Err(error) => error,
             });
         }
     };
     if rows == 0 && !args.input.quiet {
-        messages::line("note", "no rows");
+        cx.say("note", "no rows");
     }
     Ok(sessions.outcome(rows > 0))
 }

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::cli::Outcome;
 use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
@@ -23,6 +24,7 @@ const LISTED: usize = 6;
 
 /// Shows MONITOR DUMPs: those of their monitors whose classes match.
 pub(super) fn show(
+    cx: &RunContext,
     recorded: &Recorded,
     monitors: &[ClassPattern],
     top: Option<usize>,
@@ -37,7 +39,12 @@ pub(super) fn show(
         (1..).zip(all.iter().take(shown)).map(|(number, dump)| ShownDump::new(number, dump, &names, monitors))
     };
     if output.format() == Format::Csv {
-        recorded.show("monitors", output, Answer::new(item_columns(), dumps().flat_map(ShownDump::items)))?;
+        recorded.show(
+            cx,
+            "monitors",
+            output,
+            Answer::new(item_columns(), dumps().flat_map(ShownDump::items)),
+        )?;
     } else {
         let beside = RecordingSummary { matching: all.len() as u64, shown, of: () };
         let mut answer = Answer::new(columns(traces, stack), dumps())
@@ -47,7 +54,7 @@ pub(super) fn show(
             let sections = dumps().flat_map(|dump| dump.sections(traces, stack));
             answer = sections.fold(answer, Answer::above);
         }
-        recorded.show("monitors", output, answer)?;
+        recorded.show(cx, "monitors", output, answer)?;
     }
     let is_any = monitors.is_empty() || dumps().any(|dump| !dump.monitors.is_empty());
     Ok(recorded.outcome(shown > 0 && is_any))

@@ -5,6 +5,7 @@ mod waits;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::stack::StackedOutput;
@@ -84,8 +85,8 @@ enum MonitorView {
     Waits,
 }
 
-pub(crate) fn run(args: &MonitorsArgs) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcome> {
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let holds = [
         (MonitorView::Contention, profile.contention.is_some()),
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &MonitorsArgs) -> anyhow::Result<Outcome> {
         (false, false) => first.unwrap_or(MonitorView::Contention),
     };
     if !holds.contains(&(what, true)) {
-        args.input.note(&missing(what, first));
+        args.input.note(cx, &missing(what, first));
     }
     let top = args.shown.top.rows(args.shown.output.format());
     let monitors = args.monitor.clone();
@@ -112,19 +113,19 @@ pub(crate) fn run(args: &MonitorsArgs) -> anyhow::Result<Outcome> {
                 sort_by: args.sort,
                 top,
             };
-            times::show(&args.input, &recorded, TimeKind::Contention, &question, &args.shown)
+            times::show(cx, &args.input, &recorded, TimeKind::Contention, &question, &args.shown)
         }
         MonitorView::Dumps => {
-            let outcome = dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
+            let outcome = dumps::show(cx, &recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
             let all = || profile.monitor_dumps.iter().flat_map(|dump| &dump.monitors);
-            no_match::classes(&args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
+            no_match::classes(cx, &args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
             Ok(outcome)
         }
         MonitorView::Waits => {
             let question = WaitQuestion { monitors, top };
-            let outcome = waits::show(&recorded, &question, &args.shown.output)?;
+            let outcome = waits::show(cx, &recorded, &question, &args.shown.output)?;
             let names = || profile.waits.iter().filter_map(|wait| wait.monitor.as_deref());
-            no_match::classes(&args.input, &question.monitors, names);
+            no_match::classes(cx, &args.input, &question.monitors, names);
             Ok(outcome)
         }
     }

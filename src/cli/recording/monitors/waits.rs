@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::{Name, names};
@@ -13,7 +14,12 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
-pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output) -> anyhow::Result<Outcome> {
+pub(super) fn show(
+    cx: &RunContext,
+    recorded: &Recorded,
+    question: &WaitQuestion,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
     let profile = &recorded.profile;
     let (rows, matching) = monitors::waits(&profile.waits, question);
     let threads = traces::started_threads(profile);
@@ -26,7 +32,7 @@ pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("monitors", output, answer)?;
+    let rows = recorded.show(cx, "monitors", output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }
 

@@ -15,6 +15,7 @@ use hprof_report::value::Value;
 use super::arguments::DominatorsArgs;
 use super::reachable;
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object_columns;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -27,8 +28,8 @@ struct DominatorLine<'a> {
 
 /// Opens the dump. The index is checked first, and again as it is read: a chunk of rows is written only if no damage
 /// was found.
-pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
-    let (session, ()) = Session::ask(&args.input, |_, graph| {
+pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
+    let (session, ()) = Session::ask(cx, &args.input, |_, graph| {
         graph.check_tree();
         Ok(())
     })?;
@@ -52,7 +53,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     session.check()?;
     let rows = written?;
     out.flush()?;
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

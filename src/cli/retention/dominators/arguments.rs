@@ -13,6 +13,7 @@ use hprof_query::objects::selection::{Selected, Selection};
 use super::reachable;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
@@ -152,45 +153,46 @@ impl DominatorsArgs {
     }
 
     /// Notes that no object retains enough.
-    pub(super) fn note_too_small(&self) {
+    pub(super) fn note_too_small(&self, cx: &RunContext) {
         if self.min_retained > 0 && !self.input.quiet {
             let bytes = human_bytes(self.min_retained);
-            messages::line("note", &format!("no object retains {bytes} or more"));
+            cx.say("note", &format!("no object retains {bytes} or more"));
         }
     }
 
     /// Returns the answer without rows if there is no starting point.
     pub(super) fn without_start<R>(
         &self,
+        cx: &RunContext,
         session: &Session,
         columns: Columns<'_, R>,
     ) -> anyhow::Result<Outcome> {
         let none = Answer::new(columns, None)
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
-        session.show("dominators", &self.output, none)?;
-        self.note_no_start(session.heap.summary(), &session.graph);
+        session.show(cx, "dominators", &self.output, none)?;
+        self.note_no_start(cx, session.heap.summary(), &session.graph);
         Ok(session.outcome(false))
     }
 
     /// Notes why there is no answer.
-    pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
+    pub(super) fn note_no_start(&self, cx: &RunContext, summary: &Summary, graph: &ObjectGraph) {
         let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet).map(|of| of.settled(summary)) else {
             return;
         };
         let text = &of.text;
         match &of.what {
             Selected::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-                messages::about_no_object(self.input.path(), graph, *id);
+                messages::about_no_object(cx, self.input.path(), graph, *id);
             }
-            Selected::Object(id) => messages::line(
+            Selected::Object(id) => cx.say(
                 "note",
                 &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
             ),
             Selected::Classes(_) if of.objects(summary, graph).is_empty() => {
-                messages::about_no_class(summary, &of)
+                messages::about_no_class(cx, summary, &of)
             }
-            Selected::Classes(_) => messages::line(
+            Selected::Classes(_) => cx.say(
                 "note",
                 &format!(
                     "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"

@@ -11,15 +11,20 @@ use super::arguments::DominatorsArgs;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::class::histo::{loader_label, title};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &DominatorsArgs, group_by: HistogramGroupBy) -> anyhow::Result<Outcome> {
-    let (session, (has_start, rows)) = Session::ask(&args.input, |heap, graph| {
+pub(super) fn run(
+    cx: &RunContext,
+    args: &DominatorsArgs,
+    group_by: HistogramGroupBy,
+) -> anyhow::Result<Outcome> {
+    let (session, (has_start, rows)) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))
     })?;
-    let whole = Whole::new(&session.graph, &args.output);
+    let whole = Whole::new(cx, &session.graph, &args.output);
     let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
     let retained = sum(retained_bytes);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
@@ -34,11 +39,11 @@ pub(super) fn run(args: &DominatorsArgs, group_by: HistogramGroupBy) -> anyhow::
             ("shallow", grouped(sum(|row| row.group.shallow_bytes))),
             (title(group_by), "total".to_owned()),
         ]);
-    let rows = session.show("dominators", &args.output, answer)?;
+    let rows = session.show(cx, "dominators", &args.output, answer)?;
     if !has_start {
-        args.note_no_start(session.heap.summary(), &session.graph);
+        args.note_no_start(cx, session.heap.summary(), &session.graph);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

@@ -20,14 +20,15 @@ use hprof_report::tree;
 use super::arguments::{DominatorsArgs, From};
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object;
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
         let question = |start, levels| ListingQuery {
             start,
@@ -58,7 +59,7 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     })?;
     let Session { heap, graph } = &session;
     let Some((from, listing, depths, rows)) = found else {
-        return args.without_start(&session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(Whole::default()));
     };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
@@ -80,14 +81,14 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
             row,
         })
     });
-    let whole = Whole::new(graph, &args.output);
+    let whole = Whole::new(cx, graph, &args.output);
     let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
     let answer = with_totals(answer, args, whole, &from, &listing, graph.tree.reachable().into());
-    let rows = session.show("dominators", &args.output, answer)?;
+    let rows = session.show(cx, "dominators", &args.output, answer)?;
     if rows == 0 {
-        args.note_too_small();
+        args.note_too_small(cx);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

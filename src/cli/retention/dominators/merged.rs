@@ -23,13 +23,14 @@ use super::arguments::{DominatorsArgs, From};
 use super::listing::HELD_BY_SEVERAL;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
         let (tops, one) = match from {
             From::Roots => (None, 0),
@@ -52,9 +53,9 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
         Ok(Some((nodes.len(), left_out, rows)))
     })?;
     let Session { heap, graph } = &session;
-    let whole = Whole::new(graph, &args.output);
+    let whole = Whole::new(cx, graph, &args.output);
     let Some((nodes, left_out, rows)) = found else {
-        return args.without_start(&session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(Whole::default()));
     };
     let make = MergedTreeMaker::new(heap, graph)?;
     let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn)))
@@ -69,11 +70,11 @@ pub(super) fn run(args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     } else {
         answer
     };
-    session.show("dominators", &args.output, answer)?;
+    session.show(cx, "dominators", &args.output, answer)?;
     if nodes == 0 {
-        args.note_too_small();
+        args.note_too_small(cx);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(nodes > 0))
 }
 

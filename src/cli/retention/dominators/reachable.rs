@@ -8,6 +8,7 @@ use hprof_report::number::percent;
 use hprof_report::tree;
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 /// Minimum width of a terminal for bars; in narrower ones names need the space.
@@ -31,8 +32,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) fn new(graph: &ObjectGraph, output: &Output) -> Self {
-        let width = output::style(output).width;
+    pub(super) fn new(cx: &RunContext, graph: &ObjectGraph, output: &Output) -> Self {
+        let width = output::style(cx, output).width;
         Self {
             bytes: graph.tree.reachable_bytes(),
             has_bars: width.is_none_or(|width| width >= ROOM_FOR_BARS),

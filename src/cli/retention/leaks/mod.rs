@@ -18,11 +18,12 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use crate::cli::shared::terminal::{self, ColorArg};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof
@@ -96,8 +97,8 @@ struct LeaksReport {
     is_damaged: bool,
 }
 
-pub(crate) fn run(args: &LeaksArgs) -> anyhow::Result<Outcome> {
-    let (session, told) = Session::ask(&args.input, |heap, graph| {
+pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
+    let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
         Ok(LeaksReport {
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &LeaksArgs) -> anyhow::Result<Outcome> {
             is_damaged: heap.summary().is_damaged(),
         })
     })?;
-    let style = terminal::style_of(args.color);
+    let style = cx.style(args.color);
     match args.format {
         Show::Rows(format) => {
             let is_table = format == Format::Table;
@@ -122,10 +123,10 @@ pub(crate) fn run(args: &LeaksArgs) -> anyhow::Result<Outcome> {
                 answer = screen::sections(&session, &told).into_iter().fold(answer, Answer::above);
                 answer = answer.under(Section::Whole(commands::lines(&next, width)));
             }
-            session.show_as("leaks", format, style, answer)?;
+            session.show_as(cx, "leaks", format, style, answer)?;
         }
         Show::Markdown => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             markdown::write(&mut out, &session, &told)?;
             output::finish_if(out, session.check())?;
         }

@@ -21,6 +21,7 @@ use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, object_columns, paths};
@@ -50,6 +51,7 @@ impl Trees {
 }
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &Input,
     output: &Output,
     selections: &[Selection],
@@ -58,7 +60,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
     let (session, trees) =
-        Session::ask(input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
+        Session::ask(cx, input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
     let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
         .beside(&beside(), &trees.merged)
         .without_rows(NoRows::Nothing);
@@ -66,11 +68,11 @@ pub(super) fn run(
         let lines = shown(session.heap.summary(), &trees);
         answer = answer.above(Section::table(&shown_columns(), lines));
     }
-    session.show("paths-to-root", output, answer)?;
+    session.show(cx, "paths-to-root", output, answer)?;
     if !input.quiet {
-        notes(&session, &trees, selections, excluded);
+        notes(cx, &session, &trees, selections, excluded);
     }
-    unreachable::note(&session, input, Covers::Reachable);
+    unreachable::note(cx, &session, input, Covers::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
 }
 
@@ -115,12 +117,12 @@ fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
 }
 
 /// Notes what rows cannot show.
-fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
-    let note = |text: &str| messages::line("note", text);
+fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
+    let note = |text: &str| cx.say("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            Selected::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     }
     let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;
@@ -149,7 +151,7 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
     if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
     {
-        messages::line(
+        cx.say(
             "hint",
             &format!("`hprof-cli paths-to-root` with the object ID {:#x} shows more than one path", step.id),
         );

@@ -13,9 +13,9 @@ use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 
 use super::roots;
 
@@ -120,7 +120,7 @@ impl PathsToRootArgs {
     }
 
     /// Notes options that have no effect because they apply only to classes or only to objects.
-    fn notes(&self, are_objects: bool) {
+    fn notes(&self, cx: &RunContext, are_objects: bool) {
         if self.input.quiet {
             return;
         }
@@ -132,13 +132,13 @@ impl PathsToRootArgs {
         ];
         let ignored =
             options.iter().filter(|(of_objects, is_given, _)| *is_given && *of_objects == are_objects);
-        ignored.for_each(|(.., text)| messages::line("note", text));
+        ignored.for_each(|(.., text)| cx.say("note", text));
     }
 }
 
-pub(crate) fn run(args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
     let PathsToRootArgs { input, output, .. } = args;
-    let selections = &args.input.settled(&args.selections)?;
+    let selections = &args.input.settled(cx, &args.selections)?;
     let id = |selection: &Selection| match selection.what {
         Selected::Object(id) => Some(id),
         Selected::Classes(_) => None,
@@ -148,11 +148,11 @@ pub(crate) fn run(args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
         Some(ids) => {
             let most = args.paths.unwrap_or(DEFAULT_PATHS);
             let budget = args.budget.filter(|budget| *budget > 0);
-            objects::run(input, output, ids, objects::PathLimits { most, budget }, args.excluded())
+            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, args.excluded())
         }
-        None => merged::run(input, output, selections, args.excluded(), args.show()),
+        None => merged::run(cx, input, output, selections, args.excluded(), args.show()),
     }?;
-    args.notes(ids.is_some());
+    args.notes(cx, ids.is_some());
     Ok(outcome)
 }
 

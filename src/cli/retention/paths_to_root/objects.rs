@@ -16,6 +16,7 @@ use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
@@ -90,6 +91,7 @@ struct PathView {
 }
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &Input,
     output: &Output,
     ids: &[ObjectId],
@@ -97,7 +99,7 @@ pub(super) fn run(
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
-    let (session, found) = Session::ask(input, |heap, graph| {
+    let (session, found) = Session::ask(cx, input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
         let find = |id: &ObjectId| find(graph, &view, *id, (limits, is_table), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
@@ -110,9 +112,9 @@ pub(super) fn run(
         // Each path is a table of its own.
         answer = sections(&found).into_iter().fold(answer, Answer::above);
     }
-    session.show("paths-to-root", output, answer)?;
+    session.show(cx, "paths-to-root", output, answer)?;
     if !input.quiet {
-        found.iter().for_each(|found| notes(&session, found, limits, excluded));
+        found.iter().for_each(|found| notes(cx, &session, found, limits, excluded));
     }
     Ok(session.outcome(found.iter().any(|to| !to.paths.is_empty())))
 }
@@ -200,12 +202,12 @@ fn also_held_by(
 }
 
 /// Notes what rows cannot show: why there are no paths, whether others exist, and what was excluded.
-fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
+fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
         PathsOutcome::NoSuchObject => {
-            return messages::about_no_object(session.heap.path(), &session.graph, found.id);
+            return messages::about_no_object(cx, session.heap.path(), &session.graph, found.id);
         }
         PathsOutcome::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
@@ -242,7 +244,7 @@ fn notes(session: &Session, found: &Paths, limits: PathLimits, excluded: Exclude
             if left_out.is_empty() { first } else { format!("{first} (excluded: {left_out})") }
         }
     };
-    messages::line("note", &text);
+    cx.say("note", &text);
 }
 
 /// A path and its target object.

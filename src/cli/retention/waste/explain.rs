@@ -5,12 +5,13 @@ use std::io::Write;
 use hprof_query::waste::WasteKind;
 use hprof_report::fit;
 
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 /// Prints the explanation of a kind.
-pub(super) fn show(kind: WasteKind) -> anyhow::Result<()> {
+pub(super) fn show(cx: &RunContext, kind: WasteKind) -> anyhow::Result<()> {
     let [what, harmless, mend] = text(kind);
-    let mut out = output::stdout();
+    let mut out = cx.out();
     writeln!(out, "{}\n\nWhat it is\n{}\n", kind.name(), indented(what))?;
     writeln!(out, "When it is harmless\n{}\n", indented(harmless))?;
     writeln!(out, "What to do\n{}", indented(mend))?;

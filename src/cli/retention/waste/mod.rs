@@ -12,6 +12,7 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
@@ -109,23 +110,24 @@ fn without_dump(dump: clap::Arg) -> clap::Arg {
     dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")
 }
 
-pub(crate) fn run(args: &WasteArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> {
     if let Some(kind) = args.explain {
-        explain::show(kind)?;
+        explain::show(cx, kind)?;
         return Ok(Outcome::Fine);
     }
     let input = &args.input;
     let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
-    let (session, found) =
-        Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
+    let (session, found) = Session::ask(cx, input, |heap, graph| {
+        Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?)
+    })?;
     let top = args.top.rows(args.output.format());
     match (args.output.format(), &args.kind[..]) {
         (Format::Csv, _) => {
             let answer =
                 Answer::new(columns::flat(), columns::flat_rows(&found, top)).without_rows(NoRows::Nothing);
-            session.show("waste", &args.output, answer)?;
+            session.show(cx, "waste", &args.output, answer)?;
         }
-        (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.group_by, top)?,
+        (Format::Table, [_]) => screen::one_kind(cx, &session, &args.output, &found, args.group_by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
             // In a table kinds are rows, and only the first field of each is shown.
@@ -137,14 +139,14 @@ pub(crate) fn run(args: &WasteArgs) -> anyhow::Result<Outcome> {
                 .beside(&columns::beside(), &&found)
                 .without_rows(NoRows::Nothing);
             if is_table {
-                let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+                let width = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
                 answer = answer.above(Section::Line(screen::headline(&found)));
                 let steps = screen::next(input, &found);
                 if !steps.is_empty() {
                     answer = answer.under(Section::Whole(commands::lines(&steps, width)));
                 }
             }
-            session.show("waste", &args.output, answer)?;
+            session.show(cx, "waste", &args.output, answer)?;
         }
     }
     Ok(session.outcome(!found.rows.is_empty()))

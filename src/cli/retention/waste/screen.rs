@@ -6,6 +6,7 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::word_of;
 use crate::cli::shared::session::{AnswerSource, Session};
 
@@ -48,6 +49,7 @@ pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
 
 /// Renders one kind: its fields, its parts, examples.
 pub(super) fn one_kind(
+    cx: &RunContext,
     session: &Session,
     output: &Output,
     waste: &Waste,
@@ -58,6 +60,7 @@ pub(super) fn one_kind(
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
         session.show(
+            cx,
             "waste",
             output,
             answer.without_rows(NoRows::Line("Nothing is wasted like that".into())),
@@ -85,6 +88,6 @@ pub(super) fn one_kind(
         answer = answer.under(Section::Line(String::new()));
         answer = answer.under(Section::table(&columns::examples(), row.examples.iter().cloned()));
     }
-    session.show("waste", output, answer)?;
+    session.show(cx, "waste", output, answer)?;
     Ok(())
 }

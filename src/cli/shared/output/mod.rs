@@ -7,46 +7,48 @@ use std::io::{self, BufWriter, Write};
 use hprof_report::table::Style;
 
 use crate::cli::shared::args::Output;
-use crate::cli::shared::{desk, terminal};
+use crate::cli::shared::context::{RunContext, Taken};
 
 /// Destination of answers: standard output, or a listener.
-pub(crate) enum Sink {
+pub(crate) enum Sink<'c> {
     Stdout(io::StdoutLock<'static>),
-    Desk,
+    Taken(&'c Taken),
 }
 
-impl Write for Sink {
+impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::Desk => desk::bytes(bytes).map(|()| bytes.len()),
+            Self::Taken(taken) => taken.take_bytes(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::Desk => Ok(()),
+            Self::Taken(_) => Ok(()),
         }
     }
 }
 
 /// Buffered destination of answers. Flushed by [`finish`].
-pub(crate) type Out = BufWriter<Sink>;
+pub(crate) type Out<'c> = BufWriter<Sink<'c>>;
 
 /// Returns standard output, or the listener.
-pub(crate) fn stdout() -> Out {
-    let sink = if desk::form().is_some() { Sink::Desk } else { Sink::Stdout(io::stdout().lock()) };
-    BufWriter::with_capacity(1 << 16, sink)
+impl RunContext {
+    pub(crate) fn out(&self) -> Out<'_> {
+        let sink = self.taken.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Taken);
+        BufWriter::with_capacity(1 << 16, sink)
+    }
 }
 
 /// Flushes the output.
-pub(crate) fn finish(mut out: Out) -> anyhow::Result<()> {
+pub(crate) fn finish(mut out: Out<'_>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
 /// Flushes the output if `check` succeeds; otherwise discards the buffer, which dropping would write.
-pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn finish_if(out: Out<'_>, check: anyhow::Result<()>) -> anyhow::Result<()> {
     match check {
         Ok(()) => finish(out),
         Err(error) => {
@@ -56,9 +58,9 @@ pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<(
     }
 }
 
-/// Returns the style of tables on this stdout. Lines of Markdown are never wrapped.
-pub(crate) fn style<const MARKDOWN: bool>(output: &Output<MARKDOWN>) -> Style {
-    if output.is_markdown() { Style::default() } else { terminal::style_of(output.color) }
+/// Returns the style of tables where the answer goes. Lines of Markdown are never wrapped.
+pub(crate) fn style<const MARKDOWN: bool>(cx: &RunContext, output: &Output<MARKDOWN>) -> Style {
+    if output.is_markdown() { Style::default() } else { cx.style(output.color) }
 }
 
 /// Formats a time of a dump as RFC 3339; `None` for 0 and for times outside the calendar.

@@ -3,54 +3,30 @@
 pub(crate) mod progress_bar;
 
 use std::io::{self, IsTerminal};
-use std::sync::OnceLock;
-
-use clap::{ArgMatches, ValueEnum};
 
 use hprof_report::table::Style;
 
-use crate::cli::shared::desk;
-
-/// When to use colors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorArg {
-    /// If stdout is a terminal and NO_COLOR is not set
-    Auto,
-    /// Always, even into a pipe
-    Always,
-    /// Never
-    Never,
-}
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
 
 /// Returns the style of tables on this stdout.
-pub(crate) fn style_of(color: ColorArg) -> Style {
-    if desk::form().is_some() {
-        return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+impl RunContext {
+    pub(crate) fn style(&self, color: ColorArg) -> Style {
+        if self.is_taking() {
+            return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+        }
+        style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }
-    style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
-}
 
-/// Returns the style of messages on this stderr.
-pub(crate) fn stderr_style() -> Style {
-    let terminal = io::stderr().is_terminal().then(|| {
-        let mut table = comfy_table::Table::new();
-        table.use_stderr();
-        table
-    });
-    let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
-    // `always` applies to the answer: stderr often ends up in a log.
-    style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
-}
-
-/// Value of `--color`, for messages.
-static COLOR: OnceLock<ColorArg> = OnceLock::new();
-
-/// Records the value of `--color`, if the command has it.
-pub(crate) fn choose_color(matches: &ArgMatches) {
-    if let Some((_, command)) = matches.subcommand()
-        && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
-    {
-        let _ = COLOR.set(*color);
+    /// Records the value of `--color`, if the command has it.
+    pub(super) fn stderr_style(&self) -> Style {
+        let terminal = io::stderr().is_terminal().then(|| {
+            let mut table = comfy_table::Table::new();
+            table.use_stderr();
+            table
+        });
+        let color = if self.color == ColorArg::Always { ColorArg::Auto } else { self.color };
+        style_on(color, terminal)
     }
 }
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use hprof_index::Progress;
 
-use crate::cli::shared::desk::{self, Watcher};
+use crate::cli::shared::context::{RunContext, Watcher};
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -27,13 +27,13 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// Creates a bar that is shown if stderr is a terminal.
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(cx: &RunContext, quiet: bool) -> Self {
         Self {
             bar: ProgressBar::hidden(),
             start: Instant::now(),
             wanted: !quiet && std::io::stderr().is_terminal(),
             shown: AtomicBool::new(false),
-            watcher: desk::watcher(),
+            watcher: cx.watcher.clone(),
         }
     }
 
